@@ -1,0 +1,106 @@
+"""What every variational family offers; written for one path, batches come from `jax.vmap`."""
+
+import abc
+import math
+from typing import NamedTuple, Self
+
+import equinox as eqx
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Key
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+class Draw(NamedTuple):
+    """A path and the standard normal noise that it was made from."""
+
+    path: Float[Array, " T *shape"]
+    noise: Float[Array, " T *shape"]
+
+
+class AbstractFamily(eqx.Module):
+    r"""A Gaussian over paths $z = \mu + B^{-1} \epsilon$ whose precision is $\Lambda = B^\top B$.
+
+    The leaves hold `mean` and the entries of the factor $B$. A gradient with respect to the parameters is
+    an object of the same class that holds the derivatives in place of the values.
+    """
+
+    mean: eqx.AbstractVar[Float[Array, " T *shape"]]
+
+    @abc.abstractmethod
+    def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        r"""The deviation $y = B^{-1} \epsilon$ from the mean (eq. 9)."""
+
+    @abc.abstractmethod
+    def whiten(self, deviation: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        r"""The noise $\epsilon = B y$ that belongs to a deviation from the mean."""
+
+    @abc.abstractmethod
+    def whiten_transposed(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        r"""The product $B^\top \epsilon$; minus it is the score $\nabla_z \log q$."""
+
+    @abc.abstractmethod
+    def log_det(self) -> Float[Array, ""]:
+        r"""$\log \det B = \frac12 \log \det \Lambda$."""
+
+    @abc.abstractmethod
+    def variances(self) -> Float[Array, " T *shape"]:
+        """Marginal variances."""
+
+    @abc.abstractmethod
+    def lag_covariances(self) -> Float[Array, " T-1 *shape"]:
+        """Covariances of each element with itself one step later."""
+
+    @abc.abstractmethod
+    def trace_with_precision_of(self, other: Self) -> Float[Array, ""]:
+        r"""$\operatorname{tr}(\Lambda_{\text{other}} \Sigma_{\text{self}})$."""
+
+    @abc.abstractmethod
+    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> Self:
+        r"""Gradient of $\log p(\mu + B^{-1}\epsilon)$ for one draw, by two solves (eqs. 12-14).
+
+        Args:
+            deviation: The deviation $y = B^{-1}\epsilon$ of the draw from the mean.
+            score: The gradient $\gamma = \nabla_z \log p$ at the draw.
+        """
+
+    @abc.abstractmethod
+    def entropy_gradient(self) -> Self:
+        r"""Gradient of the entropy: $-1/\nu$ for the diagonal of the factor, zero elsewhere."""
+
+    @abc.abstractmethod
+    def moved(self, step: Self) -> Self:
+        r"""This member after a step; $\nu$ moves by a mirror step and so stays positive (eq. 21).
+
+        Steps in the factor are relative to $\nu$, so that they do not depend on the units of the path.
+        """
+
+    def sample(self, key: Key[Array, ""]) -> Draw:
+        """Draw one path, and the noise it was made from."""
+        noise = jr.normal(key, self.mean.shape, self.mean.dtype)
+        return Draw(self.mean + self.unwhiten(noise), noise)
+
+    def log_prob(self, path: Float[Array, " T *shape"]) -> Float[Array, ""]:
+        """Log density of a path, with all constants."""
+        return self.log_prob_of_noise(self.whiten(path - self.mean))
+
+    def log_prob_of_noise(self, noise: Float[Array, " T *shape"]) -> Float[Array, ""]:
+        """Log density of the path that `noise` makes; spares the product with the factor."""
+        return self.log_det() - 0.5 * jnp.sum(noise * noise) - 0.5 * self.mean.size * LOG_2PI
+
+    def entropy(self) -> Float[Array, ""]:
+        """Entropy in nats, with all constants (eq. 6)."""
+        return 0.5 * self.mean.size * (1.0 + LOG_2PI) - self.log_det()
+
+    def divergence(self, other: Self) -> Float[Array, ""]:
+        r"""$\mathrm{KL}(\text{self} \,\|\, \text{other})$ in O(T)."""
+        noise = other.whiten(self.mean - other.mean)
+        expected = 0.5 * (jnp.sum(noise * noise) + self.trace_with_precision_of(other))
+        return expected - 0.5 * self.mean.size + self.log_det() - other.log_det()
+
+
+def mirror_step(value: Float[Array, " ..."], step: Float[Array, " ..."]) -> Float[Array, " ..."]:
+    """Move a positive number by a step relative to its size; it stays positive (eq. 21)."""
+    half = 0.5 * value * step
+    return half + jnp.sqrt(half * half + value * value)

@@ -1,0 +1,123 @@
+"""A Gaussian with a block tridiagonal precision: one chain whose blocks couple all components of a step."""
+
+import math
+from typing import Self
+
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from driftline.families.base import AbstractFamily, mirror_step
+from driftline.linalg import block_bidiagonal, block_tridiagonal
+
+
+class BlockGaussMarkov(AbstractFamily):
+    r"""Gaussian with precision $\Lambda = B^\top B$, $B$ upper block bidiagonal, D = prod(shape).
+
+    Args:
+        mean: Marginal means.
+        diag: Upper triangular blocks $N_t$ with positive diagonals; entries below them are ignored.
+        upper: Blocks $W_t$ that couple step t with step t+1.
+    """
+
+    mean: Float[Array, " T *shape"]
+    diag: Float[Array, " T D D"]
+    upper: Float[Array, " T-1 D D"]
+
+    @classmethod
+    def from_precision(
+        cls,
+        mean: Float[Array, " T *shape"],
+        precision_diag: Float[Array, " T D D"],
+        precision_off: Float[Array, " T-1 D D"],
+    ) -> Self:
+        """The member with a given block tridiagonal precision; NaN where that is not positive definite."""
+        return cls(mean, *block_tridiagonal.cholesky(precision_diag, precision_off))
+
+    @classmethod
+    def from_natural(
+        cls,
+        linear: Float[Array, " T *shape"],
+        precision_diag: Float[Array, " T D D"],
+        precision_off: Float[Array, " T-1 D D"],
+    ) -> Self:
+        r"""The member with natural parameters $\Lambda\mu$ and $\Lambda$."""
+        diag, upper = block_tridiagonal.cholesky(precision_diag, precision_off)
+        half = block_bidiagonal.solve_transposed(diag, upper, _flat(linear))
+        mean = block_bidiagonal.solve(diag, upper, half)
+        return cls(mean.reshape(linear.shape), diag, upper)
+
+    def precision(self) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
+        r"""Diagonal and off-diagonal blocks of $\Lambda$."""
+        return block_tridiagonal.from_factor(self.diag, self.upper)
+
+    def natural(
+        self,
+    ) -> tuple[Float[Array, " T *shape"], Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
+        r"""The natural parameters: $\Lambda\mu$, then diagonal and off-diagonal blocks of $\Lambda$."""
+        return (self.whiten_transposed(self.whiten(self.mean)), *self.precision())
+
+    def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """See `AbstractFamily`."""
+        return block_bidiagonal.solve(self.diag, self.upper, _flat(noise)).reshape(noise.shape)
+
+    def whiten(self, deviation: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """See `AbstractFamily`."""
+        product = block_bidiagonal.matvec(jnp.triu(self.diag), self.upper, _flat(deviation))
+        return product.reshape(deviation.shape)
+
+    def whiten_transposed(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """See `AbstractFamily`."""
+        product = block_bidiagonal.matvec_transposed(jnp.triu(self.diag), self.upper, _flat(noise))
+        return product.reshape(noise.shape)
+
+    def log_det(self) -> Float[Array, ""]:
+        """See `AbstractFamily`."""
+        return block_bidiagonal.log_det(self.diag)
+
+    def covariances(self) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
+        """Covariance blocks within each step, and between each step and the next."""
+        return block_tridiagonal.band_of_inverse(self.diag, self.upper)
+
+    def variances(self) -> Float[Array, " T *shape"]:
+        """See `AbstractFamily`."""
+        return self._diagonals(self.covariances()[0])
+
+    def lag_covariances(self) -> Float[Array, " T-1 *shape"]:
+        """See `AbstractFamily`."""
+        return self._diagonals(self.covariances()[1])
+
+    def trace_with_precision_of(self, other: Self) -> Float[Array, ""]:
+        """See `AbstractFamily`."""
+        within, between = self.covariances()
+        diag, off = other.precision()
+        return jnp.sum(diag * within) + 2.0 * jnp.sum(off * between)
+
+    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> Self:
+        """See `AbstractFamily`."""
+        adjoint = block_bidiagonal.solve_transposed(self.diag, self.upper, _flat(score))
+        flat = _flat(deviation)
+        diag = -jnp.triu(adjoint[:, :, None] * flat[:, None, :])
+        return type(self)(score, diag, -adjoint[:-1, :, None] * flat[1:, None, :])
+
+    def entropy_gradient(self) -> Self:
+        """See `AbstractFamily`."""
+        pivots = jnp.diagonal(self.diag, axis1=1, axis2=2)
+        diag = -(1.0 / pivots)[:, :, None] * jnp.eye(pivots.shape[1], dtype=pivots.dtype)
+        return type(self)(jnp.zeros_like(self.mean), diag, jnp.zeros_like(self.upper))
+
+    def moved(self, step: Self) -> Self:
+        """See `AbstractFamily`; a row of the factor moves in units of its diagonal entry."""
+        pivots = jnp.diagonal(self.diag, axis1=1, axis2=2)
+        pivot_steps = jnp.diagonal(step.diag, axis1=1, axis2=2)
+        identity = jnp.eye(pivots.shape[1], dtype=pivots.dtype)
+        above = jnp.triu(self.diag + pivots[:, :, None] * step.diag, 1)
+        diag = above + mirror_step(pivots, pivot_steps)[:, :, None] * identity
+        upper = self.upper + pivots[:-1, :, None] * step.upper
+        return type(self)(self.mean + step.mean, diag, upper)
+
+    def _diagonals(self, blocks):
+        return jnp.diagonal(blocks, axis1=1, axis2=2).reshape(-1, *self.mean.shape[1:])
+
+
+def _flat(path):
+    return path.reshape(len(path), math.prod(path.shape[1:]))

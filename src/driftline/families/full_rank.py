@@ -1,0 +1,83 @@
+"""A Gaussian with a dense precision: O(T²) memory, the baseline and oracle for short series."""
+
+from typing import Self
+
+import jax.numpy as jnp
+from jax.scipy.linalg import solve_triangular
+from jaxtyping import Array, Float
+
+from driftline.families.base import AbstractFamily, mirror_step
+
+
+class FullRank(AbstractFamily):
+    r"""Gaussian with precision $B^\top B$, $B$ upper triangular over all N = T·prod(shape) numbers.
+
+    Args:
+        mean: Marginal means.
+        factor: Upper triangular factor with a positive diagonal; entries below it are ignored.
+    """
+
+    mean: Float[Array, " T *shape"]
+    factor: Float[Array, " N N"]
+
+    @classmethod
+    def from_natural(cls, linear: Float[Array, " T *shape"], precision: Float[Array, " N N"]) -> Self:
+        r"""The member with natural parameters $\Lambda\mu$ and $\Lambda$."""
+        mean = jnp.linalg.solve(precision, linear.reshape(-1)).reshape(linear.shape)
+        return cls(mean, jnp.linalg.cholesky(precision).mT)
+
+    def natural(self) -> tuple[Float[Array, " T *shape"], Float[Array, " N N"]]:
+        r"""The natural parameters $\Lambda\mu$ and $\Lambda$."""
+        factor = jnp.triu(self.factor)
+        precision = factor.mT @ factor
+        return (precision @ self.mean.reshape(-1)).reshape(self.mean.shape), precision
+
+    def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """See `AbstractFamily`."""
+        return solve_triangular(self.factor, noise.reshape(-1)).reshape(noise.shape)
+
+    def whiten(self, deviation: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """See `AbstractFamily`."""
+        return (jnp.triu(self.factor) @ deviation.reshape(-1)).reshape(deviation.shape)
+
+    def whiten_transposed(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """See `AbstractFamily`."""
+        return (jnp.triu(self.factor).mT @ noise.reshape(-1)).reshape(noise.shape)
+
+    def log_det(self) -> Float[Array, ""]:
+        """See `AbstractFamily`."""
+        return jnp.sum(jnp.log(jnp.diagonal(self.factor)))
+
+    def covariance(self) -> Float[Array, " N N"]:
+        """The dense covariance."""
+        inverse = solve_triangular(self.factor, jnp.eye(len(self.factor), dtype=self.factor.dtype))
+        return inverse @ inverse.mT
+
+    def variances(self) -> Float[Array, " T *shape"]:
+        """See `AbstractFamily`."""
+        return jnp.diagonal(self.covariance()).reshape(self.mean.shape)
+
+    def lag_covariances(self) -> Float[Array, " T-1 *shape"]:
+        """See `AbstractFamily`."""
+        lag = self.mean[0].size
+        return jnp.diagonal(self.covariance(), lag).reshape(-1, *self.mean.shape[1:])
+
+    def trace_with_precision_of(self, other: Self) -> Float[Array, ""]:
+        """See `AbstractFamily`."""
+        return jnp.sum(other.natural()[1] * self.covariance())
+
+    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> Self:
+        """See `AbstractFamily`."""
+        adjoint = solve_triangular(self.factor, score.reshape(-1), trans="T")
+        return type(self)(score, -jnp.triu(jnp.outer(adjoint, deviation.reshape(-1))))
+
+    def entropy_gradient(self) -> Self:
+        """See `AbstractFamily`."""
+        return type(self)(jnp.zeros_like(self.mean), -jnp.diag(1.0 / jnp.diagonal(self.factor)))
+
+    def moved(self, step: Self) -> Self:
+        """See `AbstractFamily`; a row of the factor moves in units of its diagonal entry."""
+        pivots = jnp.diagonal(self.factor)
+        above = jnp.triu(self.factor + pivots[:, None] * step.factor, 1)
+        diag = mirror_step(pivots, jnp.diagonal(step.factor))
+        return type(self)(self.mean + step.mean, above + jnp.diag(diag))

@@ -1,0 +1,89 @@
+"""Files of arrays and facts, checked before they are believed: safetensors, JSON, a checksum, never code.
+
+A file holds named arrays and one JSON object. Its metadata carry the kind and version of the format and a
+SHA-256 over everything in it, so that a truncated or altered file is refused by name.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as to_bytes
+
+import driftline
+
+KINDS = "biuf"  # the array kinds that are written and accepted: booleans and numbers
+
+
+def write(
+    path: str | os.PathLike, kind: str, version: int, arrays: dict[str, np.ndarray], facts: Any
+) -> None:
+    """Write arrays and facts to a file; a reader sees the old file or the new one, never a half.
+
+    Args:
+        path: Where to write.
+        kind: What the file is, such as "posterior".
+        version: Version of that kind's format.
+        arrays: Arrays of numbers or booleans.
+        facts: Anything that JSON can say.
+    """
+    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in KINDS:
+            raise TypeError(f"array {name!r} has dtype {array.dtype}, which is not a kind of number")
+    text = json.dumps(facts, sort_keys=True, allow_nan=False)
+    metadata = {
+        "driftline": driftline.__version__,
+        "format": f"{kind}/{version}",
+        "facts": text,
+        "sha256": _digest(f"{kind}/{version}", text, arrays),
+    }
+    _replace(Path(path), to_bytes(arrays, metadata))
+
+
+def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np.ndarray], Any]:
+    """Read and verify a file written by `write`; returns its arrays and its facts."""
+    path = Path(path)
+    if not path.is_file():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != f"{kind}/{version}":
+                raise ValueError(
+                    f"{path} is not a driftline {kind} file of version {version}: its format is "
+                    f"{metadata.get('format', 'unknown')!r}"
+                )
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged or not a driftline file ({error}); write it anew") from error
+    if metadata.get("sha256") != _digest(f"{kind}/{version}", metadata.get("facts", ""), arrays):
+        raise ValueError(f"{path} is damaged: its content does not match its checksum; write it anew")
+    return arrays, json.loads(metadata["facts"])
+
+
+def _digest(head: str, text: str, arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name, array in sorted(arrays.items()):
+        digest.update(json.dumps([name, array.dtype.str, list(array.shape)]).encode())
+        digest.update(array.data if array.size else b"")
+    digest.update(json.dumps([head, text]).encode())
+    return digest.hexdigest()
+
+
+def _replace(path: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise

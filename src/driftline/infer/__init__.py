@@ -1,0 +1,1 @@
+"""Inference: from a model and observations to a Gaussian over paths."""

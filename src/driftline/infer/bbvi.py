@@ -1,0 +1,335 @@
+"""Structured black box variational inference: the paper's gradient, Adam, and a stopping rule for noise.
+
+Steps are taken at a constant rate until averages over growing windows of steps agree with each other; then
+the rate falls, the demand rises, and the next stage starts from the average. The fit has converged when the
+averages agree to the tolerance, within a stage and between the last two. Agreement is measured as the
+Kullback-Leibler divergence between two averages per latent number, which is exact and O(T), and does not
+care how noisy the ELBO itself is.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+import optax
+from jaxtyping import Array, Float, Key
+
+from driftline.families import AbstractFamily
+from driftline.infer.failures import DivergenceError
+from driftline.infer.gradient import estimate
+from driftline.infer.outcome import Outcome
+from driftline.infer.progress import Reporter
+from driftline.linalg import bidiagonal, tridiagonal
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.priors import AbstractGaussianPrior
+
+# δ of Adam is far below any gradient, so that the result does not depend on the units of the data.
+ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-20)
+STEPS_PER_BLOCK = 50
+DROP = 0.3  # of the rate and of the goal, from one stage to the next
+FIRST_GOAL = 30.0  # goal of the first stage, in tolerances
+STAGES_AGREE = 4.0  # how far apart the averages of the last two stages may be, in tolerances
+MOST_STAGES = 12
+DRAWS_FOR_ELBO = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Options of `method="bbvi"` and `method="mean-field"`.
+
+    Attributes:
+        samples: Draws per step, the paper's S.
+        max_iterations: Steps after which the fit stops, converged or not.
+        tolerance: Divergence between averages, in nats per latent number, below which they agree. The
+            means are then right to about sqrt(tolerance) posterior standard deviations.
+        learning_rate: Adam's first rate, in units of the posterior's standard deviation.
+        estimator: "analytic" entropy, as the paper, or "sticking-the-landing".
+        basis: Coordinates in which the means move: "standard", or "prior" for the prior's natural basis.
+    """
+
+    samples: int = 8
+    max_iterations: int = 50_000
+    tolerance: float = 1e-4
+    learning_rate: float = 0.05
+    estimator: str = "analytic"
+    basis: str = "standard"
+
+    def __post_init__(self):
+        for name in ("samples", "max_iterations"):
+            value = getattr(self, name)
+            if not isinstance(value, int | np.integer) or value < 1:
+                raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
+        for name in ("tolerance", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise ValueError(f"{name} must be greater than zero, got {getattr(self, name)!r}")
+        if self.estimator not in ("analytic", "sticking-the-landing"):
+            raise ValueError(
+                f"estimator must be 'analytic' or 'sticking-the-landing', got {self.estimator!r}"
+            )
+        if self.basis not in ("standard", "prior"):
+            raise ValueError(f"basis must be 'standard' or 'prior', got {self.basis!r}")
+
+
+class StandardBasis(eqx.Module):
+    """The means themselves, in units of the standard deviations that q had when the stage began."""
+
+    scale: Float[Array, " T *shape"]
+
+    def of_gradient(self, gradient: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """A gradient with respect to the means, in this basis."""
+        return self.scale * gradient
+
+    def to_step(self, step: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """A step in this basis, as a step of the means."""
+        return self.scale * step
+
+
+class PriorBasis(eqx.Module):
+    r"""The companion paper's natural basis: $\mu = A\rho$ with $A A^\top$ the prior's covariance."""
+
+    diag: Float[Array, " T *shape"]
+    upper: Float[Array, " T-1 *shape"]
+
+    def of_gradient(self, gradient: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """A gradient with respect to the means, in this basis."""
+        return bidiagonal.solve_transposed(self.diag, self.upper, gradient)
+
+    def to_step(self, step: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
+        """A step in this basis, as a step of the means."""
+        return bidiagonal.solve(self.diag, self.upper, step)
+
+
+class State(NamedTuple):
+    """What the next step needs."""
+
+    q: AbstractFamily
+    adam: optax.OptState
+
+
+class Block(NamedTuple):
+    """What a block of steps reports; nothing here is needed by the next one."""
+
+    mean_q: AbstractFamily
+    elbo: Float[Array, " steps"]
+    gradient_norm: Float[Array, " steps"]
+
+
+def maximise(
+    model: Model,
+    observations: Observations,
+    q: AbstractFamily,
+    settings: Settings,
+    *,
+    seed: int,
+    reporter: Reporter,
+) -> Outcome:
+    """Maximise the ELBO over the family of `q`, starting from `q`."""
+    key_steps, key_elbo = jr.split(jr.key(seed))
+    run = _Run(model, observations, settings, key_steps, reporter)
+    try:
+        q, converged, message = _stages(run, q)
+    except KeyboardInterrupt:
+        q, converged, message = run.best(q), False, f"interrupted after {run.iteration} steps"
+    reporter.close()
+    elbo, error = _final_elbo(model, observations, q, key_elbo)
+    history = run.history()
+    _check_outcome(float(elbo), float(error), history, settings)
+    return Outcome(
+        q, float(elbo), float(error), converged=converged, iterations=run.iteration,
+        message=message, history=history,
+    )  # fmt: skip
+
+
+class _Run:
+    """The state of one fit: where it is, what it has seen, and the averages it would return now."""
+
+    def __init__(self, model, observations, settings, key, reporter):
+        self.model, self.observations, self.settings = model, observations, settings
+        self.key, self.reporter = key, reporter
+        self.iteration = 0
+        self.average: AbstractFamily | None = None
+        self._blocks: list[Block] = []
+        self._rates: list[float] = []
+
+    def advance(self, state: State, basis, rate: float) -> tuple[State, AbstractFamily]:
+        """Take one block of steps; returns the new state and the average of q over the block."""
+        new, block = _take_steps(
+            state, basis, self.model, self.observations, self.key,
+            jnp.asarray(self.iteration), jnp.asarray(rate),
+            self.settings.samples, self.settings.estimator,
+        )  # fmt: skip
+        elbo = np.asarray(block.elbo)
+        if not np.isfinite(elbo).all() or not np.isfinite(block.gradient_norm[-1]):
+            _explain_divergence(self, state, basis, rate)
+        self.iteration += STEPS_PER_BLOCK
+        self._blocks.append(block._replace(mean_q=None))
+        self._rates.append(rate)
+        self.reporter.update(self.iteration, elbo.mean(), float(block.gradient_norm[-1]))
+        return new, block.mean_q
+
+    @property
+    def exhausted(self) -> bool:
+        return self.iteration >= self.settings.max_iterations
+
+    def best(self, q: AbstractFamily) -> AbstractFamily:
+        return q if self.average is None else self.average
+
+    def history(self) -> dict[str, np.ndarray]:
+        if not self._blocks:
+            return {name: np.zeros(0) for name in ("elbo", "gradient_norm", "rate")}
+        return {
+            "elbo": np.concatenate([np.asarray(block.elbo) for block in self._blocks]),
+            "gradient_norm": np.concatenate([np.asarray(b.gradient_norm) for b in self._blocks]),
+            "rate": np.repeat(self._rates, STEPS_PER_BLOCK),
+        }
+
+
+def _stages(run: _Run, q: AbstractFamily) -> tuple[AbstractFamily, bool, str]:
+    tolerance, rate = run.settings.tolerance, run.settings.learning_rate
+    # Early stages only have to come near: their rate, and with it their bias, is too high for more.
+    goal = FIRST_GOAL * tolerance
+    previous, adam = None, ADAM.init(q)  # pyright: ignore[reportArgumentType]
+    for _ in range(MOST_STAGES):
+        q, adam, settled = _stage(run, State(q, adam), rate, goal)
+        if not settled:
+            break
+        if goal == tolerance and _divergence(q, previous) <= STAGES_AGREE * tolerance:
+            return q, True, f"converged after {run.iteration} steps"
+        previous, rate, goal = q, rate * DROP, max(goal * DROP, tolerance)
+    return q, False, f"not converged after {run.iteration} steps; raise max_iterations or tolerance"
+
+
+def _stage(run: _Run, state: State, rate: float, goal: float):
+    """Step at a constant rate until the averages over two neighbouring windows agree."""
+    basis = _basis(run.model, run.observations, state.q, run.settings.basis)
+    before, length = None, 1
+    while not run.exhausted:
+        window = None
+        for count in range(1, length + 1):
+            state, mean_q = run.advance(state, basis, rate)
+            window = mean_q if window is None else _mix(window, mean_q, 1 / count)
+            if run.exhausted:
+                break
+        run.average = window if before is None else _mix(before, window, 0.6)
+        if before is not None and _divergence(window, before) <= goal:
+            return run.average, state.adam, True
+        before, length = window, length + (length + 1) // 2
+    return run.best(state.q), state.adam, False
+
+
+def _basis(model, observations, q, name):
+    if name == "standard":
+        return StandardBasis(_standard_deviations(q))
+    if not isinstance(model.prior, AbstractGaussianPrior):
+        raise ValueError(
+            f"basis='prior' needs a Gaussian prior, not {type(model.prior).__name__}; use basis='standard'"
+        )
+    return PriorBasis(*_prior_factor(model.prior, observations.gaps))
+
+
+@eqx.filter_jit
+def _take_steps(state, basis, model, observations, key, iteration, rate, samples, estimator):
+    def step(carry, iteration):
+        state, total = carry
+        elbo, gradient = _gradient(
+            state.q, model, observations, jr.fold_in(key, iteration), samples, estimator
+        )
+        gradient = eqx.tree_at(lambda g: g.mean, gradient, basis.of_gradient(gradient.mean))
+        updates, adam = ADAM.update(gradient, state.adam)
+        updates = jax.tree.map(lambda leaf: rate * leaf, updates)
+        updates = eqx.tree_at(lambda u: u.mean, updates, basis.to_step(updates.mean))
+        q = state.q.moved(updates)
+        mean_square = jnp.mean(gradient.mean * gradient.mean)
+        return (State(q, adam), jax.tree.map(jnp.add, total, q)), (elbo, jnp.sqrt(mean_square))
+
+    zero = jax.tree.map(jnp.zeros_like, state.q)
+    iterations = iteration + jnp.arange(STEPS_PER_BLOCK)
+    (state, total), (elbos, norms) = jax.lax.scan(step, (state, zero), iterations)
+    mean_q = jax.tree.map(lambda leaf: leaf / STEPS_PER_BLOCK, total)
+    return state, Block(mean_q, elbos, norms)
+
+
+def _gradient(q, model, observations, key: Key[Array, ""], samples, estimator):
+    num_steps, *shape = q.mean.shape
+    noise = jr.normal(key, (num_steps, samples, *shape), q.mean.dtype)
+    return estimate(
+        q,
+        lambda path: model.log_joint(path, observations),
+        noise,
+        sticking_the_landing=estimator == "sticking-the-landing",
+    )
+
+
+@eqx.filter_jit
+def _final_elbo(model, observations, q, key):
+    def one(key):
+        path, noise = q.sample(key)
+        return model.log_joint(path, observations) - q.log_prob_of_noise(noise)
+
+    elbos = jax.lax.map(one, jr.split(key, DRAWS_FOR_ELBO))
+    return jnp.mean(elbos), jnp.std(elbos, ddof=1) / jnp.sqrt(1.0 * DRAWS_FOR_ELBO)
+
+
+@eqx.filter_jit
+def _divergence(q, other):
+    return q.divergence(other) / q.mean.size
+
+
+@eqx.filter_jit
+def _mix(first, second, weight):
+    return jax.tree.map(lambda a, b: a + weight * (b - a), first, second)
+
+
+@eqx.filter_jit
+def _standard_deviations(q):
+    return jnp.sqrt(q.variances())
+
+
+@eqx.filter_jit
+def _prior_factor(prior, gaps):
+    return tridiagonal.cholesky(*prior.precision(gaps))
+
+
+@eqx.filter_jit
+def _probe_draw(q, model, observations, key, samples):
+    """The path and the score of one draw of a step, to see where they stop being finite."""
+    num_steps, *shape = q.mean.shape
+    noise = jr.normal(key, (num_steps, samples, *shape), q.mean.dtype)
+    paths = q.mean[:, None] + jax.vmap(q.unwhiten, in_axes=1, out_axes=1)(noise)
+    score = jax.vmap(jax.grad(model.log_joint), in_axes=(1, None), out_axes=1)(paths, observations)
+    return paths, score
+
+
+def _explain_divergence(run: _Run, state: State, basis, rate: float):
+    """Retrace the failing block step by step and say where it went wrong."""
+    settings, where = run.settings, ""
+    paths, score = _probe_draw(
+        state.q, run.model, run.observations, jr.fold_in(run.key, run.iteration), settings.samples
+    )
+    bad = ~np.isfinite(np.asarray(score)).reshape(len(score), -1).all(axis=1)
+    if bad.any():
+        step = int(np.argmax(bad))
+        where = (
+            f": the gradient of the log joint is not finite at time step {step}, where draws of the "
+            f"path lie between {np.nanmin(paths[step]):.3g} and {np.nanmax(paths[step]):.3g}"
+        )
+    raise DivergenceError(
+        f"the fit diverged between steps {run.iteration} and {run.iteration + STEPS_PER_BLOCK}{where}; "
+        f"try a smaller learning_rate (now {rate:g}), more samples (now {settings.samples}), or a prior "
+        "that keeps the path where the likelihood is finite"
+    )
+
+
+def _check_outcome(elbo, error, history, settings):
+    first = history["elbo"][:STEPS_PER_BLOCK]
+    if not np.isfinite(elbo) or (first.size and elbo + 5 * error < first[0] - 5 * first.std()):
+        raise DivergenceError(
+            f"the fit ended worse than it began: ELBO {elbo:.6g} after, {first.mean():.6g} before; "
+            f"try a smaller learning_rate (now {settings.learning_rate:g}) or more samples "
+            f"(now {settings.samples})"
+        )

@@ -1,0 +1,103 @@
+"""The band of minus the Hessian of the log joint, at a path, in O(T).
+
+A Markov prior couples only neighbouring steps and the likelihood couples none, so the Hessian is block
+tridiagonal (`docs/maths.md`, eq. 22). The likelihood's blocks come from Hessian-vector products that probe
+all steps at once, a prior's own functions are differentiated step by step. Nothing of size T² appears.
+"""
+
+import math
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from driftline.models.likelihoods import AbstractElementwise
+from driftline.models.markov_prior import MarkovPrior
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.priors import AbstractGaussianPrior, AbstractPrior
+
+
+def is_elementwise(model: Model) -> bool:
+    """Whether the likelihood couples no two elements of a step."""
+    likelihood = model.likelihood
+    return (
+        model.prior.shape == ()
+        or isinstance(likelihood, AbstractElementwise)
+        or getattr(likelihood, "elementwise", False)
+    )
+
+
+def chain_precision(
+    model: Model, path: Float[Array, " T *shape"], observations: Observations
+) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
+    """Minus the second derivatives of each element with itself, now and one step later."""
+    gaps = observations.gaps
+    if isinstance(model.prior, AbstractGaussianPrior):
+        diag, off = model.prior.precision(gaps)
+    else:
+        blocks, off_blocks = _prior_blocks(model.prior, path, gaps)
+        diag = jnp.diagonal(blocks, axis1=1, axis2=2).reshape(path.shape)
+        off = jnp.diagonal(off_blocks, axis1=1, axis2=2).reshape(-1, *path.shape[1:])
+    if is_elementwise(model):
+        return diag - _probe(model, path, observations, jnp.ones_like(path)), off
+    likelihood = jnp.diagonal(_likelihood_blocks(model, path, observations), axis1=1, axis2=2)
+    return diag + likelihood.reshape(path.shape), off
+
+
+def block_precision(
+    model: Model, path: Float[Array, " T *shape"], observations: Observations
+) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
+    """Minus the second derivatives of all elements of a step with each other, now and one step later."""
+    diag, off = _prior_blocks(model.prior, path, observations.gaps)
+    return diag + _likelihood_blocks(model, path, observations), off
+
+
+def _probe(model, path, observations, direction):
+    """Product of the likelihood's Hessian with a direction."""
+
+    def gradient(path):
+        return jax.grad(lambda path: jnp.sum(model.log_likelihoods(path, observations)))(path)
+
+    return jax.jvp(gradient, (path,), (direction,))[1]
+
+
+def _likelihood_blocks(model, path, observations):
+    if is_elementwise(model):
+        diagonals = -_probe(model, path, observations, jnp.ones_like(path))
+        return _as_blocks(diagonals)
+    dim = math.prod(path.shape[1:])
+
+    def column(unit):
+        direction = jnp.broadcast_to(unit.reshape(path.shape[1:]), path.shape)
+        return -_probe(model, path, observations, direction).reshape(len(path), dim)
+
+    columns = jax.lax.map(column, jnp.eye(dim, dtype=path.dtype))
+    return jnp.moveaxis(columns, 0, -1)
+
+
+def _prior_blocks(prior: AbstractPrior, path, gaps):
+    if isinstance(prior, AbstractGaussianPrior):
+        diag, off = prior.precision(gaps)
+        return _as_blocks(diag), _as_blocks(off)
+    if not isinstance(prior, MarkovPrior):
+        raise TypeError(f"no curvature is known for the prior {type(prior).__name__}")
+    shape, dim = path.shape[1:], math.prod(path.shape[1:])
+    flat = path.reshape(len(path), dim)
+
+    def initial(value):
+        return prior.initial_log_prob(value.reshape(shape))
+
+    def transition(value, previous, gap):
+        return prior.transition_log_prob(value.reshape(shape), previous.reshape(shape), gap)
+
+    hessian = jax.vmap(jax.hessian(transition, argnums=(0, 1)))
+    (now, now_before), (_, before) = hessian(flat[1:], flat[:-1], gaps.astype(path.dtype))
+    diag = jnp.concatenate([-jax.hessian(initial)(flat[0])[None], -now]).at[:-1].add(-before)
+    return diag, -now_before.mT
+
+
+def _as_blocks(diagonals):
+    dim = math.prod(diagonals.shape[1:])
+    flat = diagonals.reshape(len(diagonals), dim)
+    return flat[:, :, None] * jnp.eye(dim, dtype=flat.dtype)

@@ -1,0 +1,59 @@
+"""The paper's estimator of the ELBO and of its gradient, from draws, in O(T)."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+from jaxtyping import Array, Float
+
+from driftline.families import AbstractFamily
+
+LogJoint = Callable[[Float[Array, " T *shape"]], Float[Array, ""]]
+
+
+class Estimate(NamedTuple):
+    """An unbiased estimate of the ELBO and of its gradient, which is an object of the family's class."""
+
+    elbo: Float[Array, ""]
+    gradient: AbstractFamily
+
+
+def estimate(
+    q: AbstractFamily,
+    log_joint: LogJoint,
+    noise: Float[Array, " T S *shape"],
+    *,
+    sticking_the_landing: bool = False,
+) -> Estimate:
+    r"""Estimate the ELBO and its gradient from S draws (eqs. 12-14).
+
+    Each draw costs one gradient of the log joint and two bidiagonal solves: one that makes the draw, and
+    one with the transpose that carries the gradient back.
+
+    The ELBO itself is estimated by the mean of $\log p(x, z) - \log q(z)$, whose noise vanishes as q
+    approaches the posterior. The gradient uses the analytic entropy, as the paper does, or leaves out the
+    score of q (Roeder et al. 2017), which makes its noise vanish too.
+
+    Args:
+        q: The member of the family at which to estimate.
+        log_joint: Log density of a path and the observations.
+        noise: Standard normal noise; the second axis counts the draws.
+        sticking_the_landing: Whether to use that estimator instead of the analytic entropy.
+    """
+
+    def one(noise):
+        deviation = q.unwhiten(noise)
+        log_prob, score = jax.value_and_grad(log_joint)(q.mean + deviation)
+        if sticking_the_landing:
+            score = score + q.whiten_transposed(noise)
+        return log_prob - q.log_prob_of_noise(noise), q.pull_back(deviation, score)
+
+    if noise.shape[1] == 1:
+        elbo, gradient = one(noise[:, 0])
+    else:
+        elbos, gradients = jax.vmap(one, in_axes=1)(noise)
+        elbo, gradient = jnp.mean(elbos), jax.tree.map(lambda leaf: jnp.mean(leaf, 0), gradients)
+    if not sticking_the_landing:
+        gradient = jax.tree.map(jnp.add, gradient, q.entropy_gradient())
+    return Estimate(elbo, gradient)

@@ -1,0 +1,100 @@
+"""Where a fit begins: the prior's mean, with the curvature found there, once the model is seen to work."""
+
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov, MeanField
+from driftline.infer.curvature import block_precision, chain_precision
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.priors import AbstractGaussianPrior
+
+# Above this many elements a step, curvature is not probed for a start: one probe costs a gradient.
+MOST_PROBES = 64
+
+
+class Start(NamedTuple):
+    """The model at the starting path."""
+
+    path: Float[Array, " T *shape"]
+    log_prior: Float[Array, ""]
+    log_likelihoods: Float[Array, " T *data"]
+    score: Float[Array, " T *shape"]
+
+
+def begin(model: Model, observations: Observations) -> Float[Array, " T *shape"]:
+    """The starting path, after checking that the log joint and its gradient are finite there."""
+    start = _evaluate(model, observations)
+    _check_finite("the likelihood", np.asarray(start.log_likelihoods), start.path, observations)
+    if not np.isfinite(start.log_prior):
+        raise ValueError(
+            f"the log density of the prior is {float(start.log_prior)} at the starting path; "
+            "check its functions, or let it begin elsewhere with MarkovPrior(start=...)"
+        )
+    _check_finite("the gradient of the log joint", np.asarray(start.score), start.path, observations)
+    return start.path
+
+
+def starting_family(
+    model: Model, path: Float[Array, " T *shape"], observations: Observations, structure: str
+) -> AbstractFamily:
+    """A member of the family that is asked for, as wide as the curvature at the starting path says."""
+    dim = math.prod(model.prior.shape)
+    if dim > MOST_PROBES and not isinstance(model.prior, AbstractGaussianPrior):
+        return _unit_family(path, structure)
+    family = _curved_family(model, path, observations, structure)
+    if all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(family)):
+        return family
+    return _unit_family(path, structure)
+
+
+@eqx.filter_jit
+def _evaluate(model, observations):
+    path = model.prior.mean_path(observations.gaps)
+    score = jax.grad(model.log_joint)(path, observations)
+    log_likelihoods = model.log_likelihoods(path, observations)
+    return Start(path, model.log_prior(path, observations), log_likelihoods, score)
+
+
+@eqx.filter_jit
+def _curved_family(model, path, observations, structure):
+    if structure == "block":
+        diag, off = block_precision(model, path, observations)
+        return BlockGaussMarkov.from_precision(path, diag, off)
+    if math.prod(model.prior.shape) > MOST_PROBES:
+        diag, off = model.prior.precision(observations.gaps)
+    else:
+        diag, off = chain_precision(model, path, observations)
+    if structure == "mean-field":
+        return MeanField(path, jnp.sqrt(diag))
+    return GaussMarkov.from_precision(path, diag, off)
+
+
+def _unit_family(path, structure):
+    """Independent unit Gaussians, where the curvature at the start is not positive definite."""
+    dim = math.prod(path.shape[1:])
+    if structure == "block":
+        identity = jnp.broadcast_to(jnp.eye(dim, dtype=path.dtype), (len(path), dim, dim))
+        return BlockGaussMarkov(path, identity, jnp.zeros_like(identity[1:]))
+    if structure == "mean-field":
+        return MeanField(path, jnp.ones_like(path))
+    return GaussMarkov(path, jnp.ones_like(path), jnp.zeros_like(path[1:]))
+
+
+def _check_finite(what, values, path, observations):
+    steps = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
+    if steps.any():
+        step = int(np.argmax(steps))
+        value = values[step][~np.isfinite(values[step])].flat[0] if values[step].ndim else values[step]
+        raise ValueError(
+            f"{what} is {value} at step {step}, where the observation is "
+            f"{np.asarray(observations.values[step])} and the path starts at {np.asarray(path[step])}; "
+            "check the likelihood for that observation, or start the path elsewhere (the prior's mean, or "
+            "MarkovPrior(start=...))"
+        )

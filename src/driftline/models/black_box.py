@@ -1,0 +1,83 @@
+"""Any function as a likelihood."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from driftline.models.checks import takes
+from driftline.models.likelihoods import AbstractLikelihood
+
+
+class Likelihood(AbstractLikelihood):
+    """A likelihood from any function that JAX can differentiate.
+
+    Args:
+        function: `function(x, z)`, the log density of what is seen at one step given the whole path at
+            that step. Must return a single number.
+        params: Numbers that the function takes as a last argument, as a dict. Changing their values
+            compiles nothing anew.
+        elementwise: Say True if every element of the path has an observation of its own. The function is
+            then called with single numbers, and single elements may be missing. Otherwise a step is
+            either seen as a whole or missing as a whole.
+        draw: `draw(key, z)` draws an observation; only `simulate` needs it.
+    """
+
+    function: Callable
+    params: Any
+    draw: Callable | None
+    elementwise: bool = eqx.field(static=True)
+
+    def __init__(self, function, *, params=None, elementwise=False, draw=None):
+        takes("the likelihood", function, ("x", "z"), 0 if params is None else 1)
+        self.function = function
+        self.params = None if params is None else jax.tree.map(np.asarray, params)
+        self.elementwise = elementwise
+        self.draw = draw
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        return self._batched(self._one, path.ndim)(values, path)
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        draw = self.draw
+        if draw is None:
+            raise ValueError(
+                "a likelihood function can be simulated only if it is told how: "
+                "pass Likelihood(function, draw=lambda key, z: ...)"
+            )
+        keys = jr.split(key, path.shape if self.elementwise else path.shape[:1])
+        batched = self._batched(lambda key, z: draw(key, z, *self._last()), path.ndim)
+        return jnp.asarray(batched(keys, path), path.dtype)
+
+    def event_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """See `AbstractLikelihood`."""
+        return shape if self.elementwise else None
+
+    def check(self, values):
+        """See `AbstractLikelihood`; the function decides at the start of the fit."""
+
+    def returned_shape(self, values: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Shape of what the function returns for one call; `()` if it is as it should be."""
+        event = () if self.elementwise else values.shape[1:]
+        latent = () if self.elementwise else shape
+        returned = jax.eval_shape(
+            self._one, jax.ShapeDtypeStruct(event, float), jax.ShapeDtypeStruct(latent, float)
+        )
+        return getattr(returned, "shape", None)
+
+    def _one(self, value, latent):
+        return self.function(value, latent, *self._last())
+
+    def _batched(self, function, num_axes):
+        for _ in range(num_axes if self.elementwise else 1):
+            function = jax.vmap(function)
+        return function
+
+    def _last(self):
+        return () if self.params is None else (self.params,)

@@ -1,0 +1,69 @@
+"""Checks for what a model is built with.
+
+Every number is kept as a float64 array, so that changing it compiles nothing anew.
+"""
+
+import inspect
+from collections.abc import Callable
+
+import numpy as np
+
+
+def number(owner: str, name: str, value: object, *, positive: bool = False) -> np.ndarray:
+    """A finite number, or array of numbers, that a model is built with.
+
+    Args:
+        owner: The class it belongs to, for the error message.
+        name: The argument's name.
+        value: What the user gave.
+        positive: Whether it must be greater than zero.
+    """
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f"{owner}({name}=...) takes a number or an array of numbers, got {value!r}"
+        ) from error
+    if not np.all(np.isfinite(array)):
+        raise ValueError(f"{owner}({name}=...) must be finite, got {value!r}")
+    if positive and not np.all(array > 0):
+        raise ValueError(f"{owner}({name}=...) must be greater than zero, got {value!r}")
+    return array
+
+
+def shape_of(owner: str, shape: object) -> tuple[int, ...]:
+    """The shape of one time step of the path, as a tuple of positive integers."""
+    sizes = (shape,) if isinstance(shape, int | np.integer) else shape
+    if not isinstance(sizes, tuple | list) or not all(
+        isinstance(size, int | np.integer) and size > 0 for size in sizes
+    ):
+        raise ValueError(
+            f"{owner}(shape=...) takes a tuple of positive integers, () for a scalar path, got {shape!r}"
+        )
+    return tuple(int(size) for size in sizes)
+
+
+def fits_shape(owner: str, name: str, value: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuse a number that cannot stand at every element of one time step."""
+    try:
+        fits = np.broadcast_shapes(value.shape, shape) == shape
+    except ValueError:
+        fits = False
+    if not fits:
+        raise ValueError(
+            f"{owner}({name}=...) has shape {value.shape}, which does not fit a time step of shape {shape}; "
+            f"pass {owner}(shape={value.shape}, ...) for a path with one element each"
+        )
+
+
+def takes(what: str, function: Callable, names: tuple[str, ...], num_extra: int) -> None:
+    """Refuse a user's function that cannot be called with the arguments it will get."""
+    if not callable(function):
+        raise TypeError(f"{what} takes a function of ({', '.join(names)}), got {function!r}")
+    names = names + ("params",) * num_extra
+    try:
+        inspect.signature(function).bind(*names)
+    except TypeError as error:
+        raise TypeError(f"{what} is called as function({', '.join(names)}): {error}") from error
+    except ValueError:  # a builtin without a signature: it will speak for itself when called
+        return

@@ -1,0 +1,300 @@
+"""Likelihoods of the observation at one step given the path at that step.
+
+A likelihood turns the observations and a path into one log density per *datum*, an array of the shape of
+`Observations.observed`. Data that are missing are dropped afterwards, so that a likelihood never sees a gap.
+"""
+
+import abc
+import math
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jax.scipy.special import gammaln
+from jaxtyping import Array, Float, Key
+
+from driftline.models.checks import number
+
+LOG_2PI = math.log(2.0 * math.pi)
+
+
+class AbstractLikelihood(eqx.Module):
+    """The density of what is seen at one step."""
+
+    @abc.abstractmethod
+    def terms(
+        self, values: Float[Array, " T *event"], path: Float[Array, " T *shape"]
+    ) -> Float[Array, " T *data"]:
+        """Log density of every datum."""
+
+    @abc.abstractmethod
+    def simulate(self, key: Key[Array, ""], path: Float[Array, " T *shape"]) -> Float[Array, " T *event"]:
+        """Draw observations for a path."""
+
+    @abc.abstractmethod
+    def event_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """Shape of the observation at one step, for a path of the given shape; None if any will do."""
+
+    @abc.abstractmethod
+    def check(self, values: np.ndarray) -> None:
+        """Refuse observations (NaN where missing) that the likelihood gives no density to."""
+
+
+class AbstractElementwise(AbstractLikelihood):
+    """A likelihood in which every element of the path has an observation of its own."""
+
+    def event_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """See `AbstractLikelihood`."""
+        return shape
+
+
+class Gaussian(AbstractElementwise):
+    r"""$x_t \sim N(z_t, \text{scale}^2)$.
+
+    Args:
+        scale: Standard deviation of the noise; a number, or one for each element of the path.
+    """
+
+    scale: Any
+
+    def __init__(self, scale=1.0):
+        self.scale = number("Gaussian", "scale", scale, positive=True)
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        scale = jnp.asarray(self.scale, path.dtype)
+        return _normal(values - path, scale)
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        noise = jr.normal(key, path.shape, path.dtype)
+        return path + jnp.asarray(self.scale, path.dtype) * noise
+
+    def check(self, values):
+        """See `AbstractLikelihood`; every real number is possible."""
+
+
+class StudentT(AbstractElementwise):
+    r"""$x_t = z_t + \text{scale}\cdot t_{\text{df}}$: like `Gaussian`, with outliers.
+
+    Args:
+        df: Degrees of freedom; small values mean heavy tails.
+        scale: Width of the noise.
+    """
+
+    df: Any
+    scale: Any
+
+    def __init__(self, df=4.0, scale=1.0):
+        self.df = number("StudentT", "df", df, positive=True)
+        self.scale = number("StudentT", "scale", scale, positive=True)
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        df, scale = jnp.asarray(self.df, path.dtype), jnp.asarray(self.scale, path.dtype)
+        half = 0.5 * (df + 1.0)
+        constant = gammaln(half) - gammaln(0.5 * df) - 0.5 * jnp.log(math.pi * df) - jnp.log(scale)
+        ratio = (values - path) / scale
+        return constant - half * jnp.log1p(ratio * ratio / df)
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        df, scale = jnp.asarray(self.df, path.dtype), jnp.asarray(self.scale, path.dtype)
+        return path + scale * jr.t(key, jnp.broadcast_to(df, path.shape), path.shape, path.dtype)
+
+    def check(self, values):
+        """See `AbstractLikelihood`; every real number is possible."""
+
+
+class Poisson(AbstractElementwise):
+    r"""Counts $x_t \sim \text{Poisson}(\text{exposure}_t\, e^{z_t})$.
+
+    Args:
+        exposure: What the rate is multiplied with, such as a population or a length of time: a number, or
+            an array of the shape of the observations.
+    """
+
+    exposure: Any
+
+    def __init__(self, exposure=1.0):
+        self.exposure = number("Poisson", "exposure", exposure, positive=True)
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        log_rate = path + jnp.log(jnp.asarray(self.exposure, path.dtype))
+        return values * log_rate - jnp.exp(log_rate) - gammaln(values + 1.0)
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        rate = jnp.exp(path) * jnp.asarray(self.exposure, path.dtype)
+        return jr.poisson(key, rate).astype(path.dtype)
+
+    def check(self, values):
+        """See `AbstractLikelihood`."""
+        _check_counts("Poisson", values)
+
+
+class NegativeBinomial(AbstractElementwise):
+    r"""Counts with mean $m = e^{z_t}$ and variance $m + m^2 / \text{concentration}$.
+
+    Args:
+        concentration: Large values approach `Poisson`, small values mean bursts.
+        exposure: What the mean is multiplied with, as in `Poisson`.
+    """
+
+    concentration: Any
+    exposure: Any
+
+    def __init__(self, concentration=1.0, exposure=1.0):
+        self.concentration = number("NegativeBinomial", "concentration", concentration, positive=True)
+        self.exposure = number("NegativeBinomial", "exposure", exposure, positive=True)
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        size = jnp.asarray(self.concentration, path.dtype)
+        log_odds = path + jnp.log(jnp.asarray(self.exposure, path.dtype)) - jnp.log(size)
+        constant = gammaln(values + size) - gammaln(size) - gammaln(values + 1.0)
+        return constant + values * log_odds - (values + size) * jax.nn.softplus(log_odds)
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        key_rate, key_count = jr.split(key)
+        size = jnp.asarray(self.concentration, path.dtype)
+        mean = jnp.exp(path) * jnp.asarray(self.exposure, path.dtype)
+        shape = jnp.broadcast_to(size, path.shape)
+        rate = mean / size * jr.gamma(key_rate, shape, path.shape, path.dtype)
+        return jr.poisson(key_count, rate).astype(path.dtype)
+
+    def check(self, values):
+        """See `AbstractLikelihood`."""
+        _check_counts("NegativeBinomial", values)
+
+
+class Bernoulli(AbstractElementwise):
+    """Zeros and ones whose log odds are the path."""
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        return values * path - jax.nn.softplus(path)
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        return jr.bernoulli(key, jax.nn.sigmoid(path)).astype(path.dtype)
+
+    def check(self, values):
+        """See `AbstractLikelihood`."""
+        _refuse(
+            values,
+            (values != 0) & (values != 1),
+            "Bernoulli takes 0 and 1; use Binomial(trials=...) for several trials at a step",
+        )
+
+
+class Binomial(AbstractElementwise):
+    """Successes out of a known number of trials; the log odds are the path.
+
+    Args:
+        trials: A number, or an array of the shape of the observations.
+    """
+
+    trials: Any
+
+    def __init__(self, trials):
+        self.trials = number("Binomial", "trials", trials, positive=True)
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        trials = jnp.asarray(self.trials, path.dtype)
+        constant = gammaln(trials + 1) - gammaln(values + 1) - gammaln(trials - values + 1)
+        return constant + values * path - trials * jax.nn.softplus(path)
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        trials = jnp.asarray(self.trials, path.dtype)
+        return jr.binomial(key, trials, jax.nn.sigmoid(path), path.shape, path.dtype)
+
+    def check(self, values):
+        """See `AbstractLikelihood`."""
+        _check_counts("Binomial", values)
+        trials = np.broadcast_to(self.trials, values.shape)
+        _refuse(values, values > trials, "Binomial has more successes than trials")
+
+
+class LogVolatility(AbstractElementwise):
+    r"""$x_t \sim N(0, e^{z_t})$: the path is the logarithm of the variance, as in stochastic volatility."""
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        return -0.5 * (LOG_2PI + path + values * values * jnp.exp(-path))
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        return jnp.exp(0.5 * path) * jr.normal(key, path.shape, path.dtype)
+
+    def check(self, values):
+        """See `AbstractLikelihood`."""
+        seen = values[~np.isnan(values)]
+        if seen.size and np.all(seen == 0):
+            raise ValueError(
+                "every observation is zero, so that the log volatility has no lower end; "
+                "are these returns rather than prices?"
+            )
+
+
+class Categorical(AbstractLikelihood):
+    r"""One of K categories, numbered from 0; the last axis of the path holds their K logits.
+
+    The path has shape (..., K) and the observations have shape (...).
+    """
+
+    def terms(self, values, path):
+        """See `AbstractLikelihood`."""
+        log_probs = jax.nn.log_softmax(path, axis=-1)
+        index = values.astype(jnp.int32)[..., None]
+        return jnp.take_along_axis(log_probs, index, axis=-1)[..., 0]
+
+    def simulate(self, key, path):
+        """See `AbstractLikelihood`."""
+        return jr.categorical(key, path).astype(path.dtype)
+
+    def event_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+        """See `AbstractLikelihood`."""
+        if not shape or shape[-1] < 2:
+            raise ValueError(
+                f"Categorical needs a path with one logit per category, got a prior of shape {shape}; "
+                "pass shape=(K,) to the prior, K being the number of categories"
+            )
+        return shape[:-1]
+
+    def check(self, values):
+        """See `AbstractLikelihood`."""
+        _check_counts("Categorical", values)
+
+    def check_categories(self, values: np.ndarray, num_categories: int) -> None:
+        """Refuse a category that the path has no logit for."""
+        _refuse(
+            values,
+            values >= num_categories,
+            f"the prior has {num_categories} logits, so categories go from 0 to {num_categories - 1}",
+        )
+
+
+def _normal(difference, scale):
+    ratio = difference / scale
+    return -0.5 * (LOG_2PI + ratio * ratio) - jnp.log(scale)
+
+
+def _check_counts(name, values):
+    wrong = (values < 0) | (values != np.floor(values))
+    _refuse(values, wrong, f"{name} takes whole numbers from zero on")
+
+
+def _refuse(values, wrong, why):
+    wrong = wrong & ~np.isnan(values)
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        step = place[0] if len(place) == 1 else place
+        raise ValueError(f"observation {values[place]:g} at step {step} is impossible: {why}")

@@ -1,0 +1,102 @@
+"""A Markov prior from any two functions that JAX can differentiate."""
+
+from collections.abc import Callable
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float, Key
+
+from driftline.models.checks import fits_shape, number, shape_of, takes
+from driftline.models.priors import AbstractPrior
+
+
+class MarkovPrior(AbstractPrior):
+    """Any Markov prior, from two functions that JAX can differentiate.
+
+    Args:
+        initial: `initial(z)`, the log density of the first step.
+        transition: `transition(z, z_prev, dt)`, the log density of a step given the one before it.
+        shape: Shape of the path at one time, `()` for a scalar path.
+        params: Numbers that both functions take as a last argument, as a dict; may hold anything that
+            `jax.tree` understands. Changing their values compiles nothing anew.
+        start: Where inference begins: a number, or an array of shape `shape`.
+        draw_initial: `draw_initial(key)` draws a first step; only `simulate` needs it.
+        draw_transition: `draw_transition(key, z_prev, dt)` draws a next step; only `simulate` needs it.
+    """
+
+    initial: Callable
+    transition: Callable
+    params: Any
+    start: Any
+    draw_initial: Callable | None
+    draw_transition: Callable | None
+    shape: tuple[int, ...] = eqx.field(static=True)
+
+    def __init__(
+        self,
+        initial,
+        transition,
+        *,
+        shape=(),
+        params=None,
+        start=0.0,
+        draw_initial=None,
+        draw_transition=None,
+    ):
+        self.shape = shape_of("MarkovPrior", shape)
+        self.initial = initial
+        self.transition = transition
+        self.params = None if params is None else jax.tree.map(np.asarray, params)
+        self.start = number("MarkovPrior", "start", start)
+        self.draw_initial = draw_initial
+        self.draw_transition = draw_transition
+        fits_shape("MarkovPrior", "start", self.start, self.shape)
+        extra = 0 if params is None else 1
+        takes("MarkovPrior(initial=...)", initial, ("z",), extra)
+        takes("MarkovPrior(transition=...)", transition, ("z", "z_prev", "dt"), extra)
+
+    def initial_log_prob(self, value: Float[Array, " *shape"]) -> Float[Array, ""]:
+        """Log density of the first step."""
+        return self.initial(value, *self._last())
+
+    def transition_log_prob(
+        self, value: Float[Array, " *shape"], previous: Float[Array, " *shape"], gap: Float[Array, ""]
+    ) -> Float[Array, ""]:
+        """Log density of a step given the one before it."""
+        return self.transition(value, previous, gap, *self._last())
+
+    def log_prob(self, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]) -> Float[Array, ""]:
+        """See `AbstractPrior`."""
+        steps = jax.vmap(self.transition_log_prob)(path[1:], path[:-1], gaps.astype(path.dtype))
+        return self.initial_log_prob(path[0]) + jnp.sum(steps)
+
+    def mean_path(self, gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+        """See `AbstractPrior`: the `start`, at every step."""
+        start = jnp.asarray(self.start, gaps.dtype)
+        return jnp.broadcast_to(start, (len(gaps) + 1, *self.shape))
+
+    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+        """See `AbstractPrior`."""
+        draw_initial, draw_transition = self.draw_initial, self.draw_transition
+        if draw_initial is None or draw_transition is None:
+            raise ValueError(
+                "a MarkovPrior can be simulated only if it is told how: "
+                "pass MarkovPrior(draw_initial=..., draw_transition=...)"
+            )
+
+        def step(previous, row):
+            key, gap = row
+            value = draw_transition(key, previous, gap, *self._last())
+            return value, value
+
+        key_first, key_rest = jr.split(key)
+        first = jnp.asarray(draw_initial(key_first, *self._last()), gaps.dtype)
+        _, rest = jax.lax.scan(step, first, (jr.split(key_rest, len(gaps)), gaps))
+        return jnp.concatenate([first[None], rest])
+
+    def _last(self):
+        return () if self.params is None else (self.params,)

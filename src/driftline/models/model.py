@@ -1,0 +1,83 @@
+"""A model: a Markov prior over paths and a likelihood at each step."""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+from jaxtyping import Array, Float
+
+from driftline.models.black_box import Likelihood
+from driftline.models.likelihoods import AbstractLikelihood
+from driftline.models.observations import Observations, as_times
+from driftline.models.priors import AbstractPrior
+
+
+class Model(eqx.Module):
+    r"""The joint density $\log p(x, z) = \log p(z) + \sum_t \log p(x_t \mid z_t)$ (eq. 1).
+
+    Args:
+        prior: `RandomWalk`, `AR1`, `OrnsteinUhlenbeck`, `Diffusion` or `MarkovPrior`.
+        likelihood: One of the likelihoods of this package, or any function `log_density(x_t, z_t)`.
+
+    Example:
+        >>> import driftline as dl
+        >>> model = dl.Model(dl.RandomWalk(scale=0.1), dl.Poisson())
+        >>> path, counts = model.simulate(100, seed=1)
+    """
+
+    prior: AbstractPrior
+    likelihood: AbstractLikelihood
+
+    def __init__(self, prior, likelihood):
+        if not isinstance(prior, AbstractPrior):
+            raise TypeError(
+                f"Model(prior=...) takes one of driftline's priors, got {prior!r}; "
+                "use MarkovPrior(initial=..., transition=...) for one of your own"
+            )
+        if not isinstance(likelihood, AbstractLikelihood):
+            likelihood = Likelihood(likelihood)
+        self.prior = prior
+        self.likelihood = likelihood
+
+    def log_prior(self, path: Float[Array, " T *shape"], observations: Observations) -> Float[Array, ""]:
+        """Log density of a path before anything is seen."""
+        return self.prior.log_prob(path, observations.gaps)
+
+    def log_likelihoods(
+        self, path: Float[Array, " T *shape"], observations: Observations
+    ) -> Float[Array, " T *data"]:
+        """Log density of every datum given the path; zero where nothing was observed."""
+        terms = self.likelihood.terms(observations.values.astype(path.dtype), path)
+        return jnp.where(observations.observed, terms, jnp.zeros_like(terms))
+
+    def log_joint(self, path: Float[Array, " T *shape"], observations: Observations) -> Float[Array, ""]:
+        """Log density of path and observations together, with all constants."""
+        likelihood = jnp.sum(self.log_likelihoods(path, observations))
+        return self.log_prior(path, observations) + likelihood
+
+    def simulate(
+        self, num_steps: int | None = None, *, times: Any = None, seed: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Draw a path and observations of it.
+
+        Args:
+            num_steps: Number of steps at equal distances; or
+            times: the times of the steps, numbers or dates.
+            seed: The same seed gives the same numbers.
+
+        Returns:
+            The path and the observations, each with time first.
+        """
+        if (num_steps is None) == (times is None):
+            raise ValueError("simulate takes either a number of steps or times=...")
+        num_steps = len(times) if num_steps is None else num_steps
+        if num_steps < 1:
+            raise ValueError(f"simulate needs at least one step, got {num_steps}")
+        _, gaps, _ = as_times(times, None, num_steps)
+        key_path, key_data = jr.split(jr.key(seed))
+        with jax.enable_x64(True):
+            path = self.prior.simulate(key_path, jnp.asarray(gaps))
+            return np.asarray(path), np.asarray(self.likelihood.simulate(key_data, path))

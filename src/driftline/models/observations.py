@@ -1,0 +1,193 @@
+"""From what users have (lists, frames, dates, gaps) to checked arrays that a model can be fitted to."""
+
+import datetime
+from typing import Any
+
+import equinox as eqx
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from driftline.models.black_box import Likelihood
+from driftline.models.likelihoods import AbstractLikelihood, Categorical
+
+
+class Observations(eqx.Module):
+    """A series as a model sees it.
+
+    Attributes:
+        values: What was seen; where nothing was, some value that was seen elsewhere.
+        observed: Which data were seen.
+        gaps: Lengths of time between neighbouring steps.
+    """
+
+    values: Float[Array, " T *event"]
+    observed: Bool[Array, " T *data"]
+    gaps: Float[Array, " T-1"]
+
+
+def as_values(x: Any) -> np.ndarray:
+    """A series of any kind as a float64 array with time first and NaN where nothing was observed."""
+    if hasattr(x, "to_numpy"):
+        x = x.to_numpy()
+    try:
+        values = np.array(np.ma.filled(x, np.nan) if np.ma.isMaskedArray(x) else x, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        values = _numbers_one_by_one(x, error)
+    if values.ndim == 0 or len(values) == 0:
+        raise ValueError(f"the series is empty (shape {values.shape}); it needs at least one step")
+    if np.isnan(values).all():
+        raise ValueError(f"all {len(values)} steps of the series are missing; at least one must be observed")
+    if np.isinf(values).any():
+        place = tuple(int(i) for i in np.argwhere(np.isinf(values))[0])
+        raise ValueError(
+            f"observation {values[place]} at step {place[0] if len(place) == 1 else place} is infinite; "
+            "put NaN where nothing was observed"
+        )
+    return values
+
+
+def as_times(
+    times: Any, x: Any, num_steps: int, unit: Any = None
+) -> tuple[np.ndarray, np.ndarray, np.timedelta64 | None]:
+    """Labels of the steps, the gaps between them, and the unit of the gaps if the labels are dates.
+
+    Plain numbers are taken as they are. Dates are measured in `unit`, or, if none is given, in their median
+    gap, so that the prior's numbers are per typical step.
+
+    Args:
+        times: Numbers or dates, or None for the dates of a pandas index or else 0, 1, 2, …
+        x: The series, looked at for a pandas index.
+        num_steps: Number of steps in the series.
+        unit: Length of one unit of time, such as `np.timedelta64(1, "D")` or `datetime.timedelta(days=7)`.
+    """
+    times = _index_dates(x) if times is None else times
+    if times is None:
+        return np.arange(num_steps), np.ones(num_steps - 1), None
+    labels = _as_labels(times)
+    if labels.shape != (num_steps,):
+        raise ValueError(
+            f"times has shape {labels.shape}, but the series has {num_steps} steps; pass one time per step"
+        )
+    if labels.dtype.kind == "M":
+        gaps = np.diff(labels.astype("datetime64[ns]")).astype(np.float64)
+    else:
+        gaps = np.diff(labels.astype(np.float64))
+    _check_increasing(labels, gaps)
+    if labels.dtype.kind != "M":
+        return labels, gaps, None
+    if unit is None:
+        length = float(np.median(gaps)) if len(gaps) else 86_400e9
+    else:
+        length = float(np.timedelta64(unit).astype("timedelta64[ns]").astype(np.int64))
+    return labels, gaps / length, np.timedelta64(round(length), "ns")
+
+
+def observe(
+    values: np.ndarray, gaps: np.ndarray, likelihood: AbstractLikelihood, shape: tuple[int, ...]
+) -> Observations:
+    """Check a series against the model that it is meant for, and mark what is missing."""
+    event = likelihood.event_shape(shape)
+    if event is not None and values.shape[1:] != event:
+        raise ValueError(
+            f"each step of the series has shape {values.shape[1:]}, but the prior has shape {shape} and "
+            f"{type(likelihood).__name__} then takes observations of shape {event}; "
+            f"pass shape={values.shape[1:]} to the prior, or change the series"
+        )
+    likelihood.check(values)
+    if isinstance(likelihood, Categorical):
+        likelihood.check_categories(values, shape[-1])
+    missing = np.isnan(values)
+    if isinstance(likelihood, Likelihood):
+        _check_function(likelihood, values, shape)
+        if not likelihood.elementwise:
+            missing = _whole_steps(missing)
+    return Observations(
+        jnp.asarray(_filled(values, missing)), jnp.asarray(~missing), jnp.asarray(gaps, float)
+    )
+
+
+def _numbers_one_by_one(x, error):
+    """Convert entry by entry, for missing values that numpy does not know and to name what is wrong."""
+    entries = np.asarray(x, dtype=object)
+    values = np.empty(entries.shape)
+    for place, entry in np.ndenumerate(entries):
+        try:
+            values[place] = np.nan if entry is None or str(entry) == "<NA>" else float(entry)
+        except (TypeError, ValueError):
+            raise TypeError(
+                f"observation {entry!r} at step {place[0]} is not a number; "
+                "a series holds numbers, with NaN or None where nothing was observed"
+            ) from error
+    return values
+
+
+def _index_dates(x):
+    index = getattr(x, "index", None)
+    if index is None or callable(index):
+        return None
+    if hasattr(index, "to_timestamp"):  # a pandas PeriodIndex
+        index = index.to_timestamp()
+    array = np.asarray(index)
+    return array if array.dtype.kind == "M" else None
+
+
+def _as_labels(times):
+    if hasattr(times, "to_timestamp"):
+        times = times.to_timestamp()
+    if hasattr(times, "to_numpy"):
+        times = times.to_numpy()
+    labels = np.asarray(times)
+    dates = labels.dtype == object and all(isinstance(time, datetime.date) for time in labels.ravel())
+    if dates or labels.dtype.kind in "US":
+        try:
+            labels = labels.astype("datetime64[us]" if dates else "datetime64")
+        except ValueError as error:
+            raise ValueError(
+                f"times are neither numbers nor dates: {error}; pass numbers, dates, or text like 2024-05-31"
+            ) from error
+    if labels.dtype.kind not in "iufM":
+        raise TypeError(f"times must be numbers or dates, got {labels.dtype} such as {labels.flat[0]!r}")
+    return labels
+
+
+def _check_increasing(labels, gaps):
+    if not np.all(np.isfinite(gaps)) or (labels.dtype.kind == "M" and np.isnat(labels).any()):
+        raise ValueError("times must be finite; at least one is missing or infinite")
+    if (gaps <= 0).any():
+        step = int(np.argmax(gaps <= 0)) + 1
+        raise ValueError(
+            f"times must increase, but step {step} is at {labels[step]} and the step before it at "
+            f"{labels[step - 1]}; sort the series by time and join steps of the same time"
+        )
+
+
+def _check_function(likelihood, values, shape):
+    returned = likelihood.returned_shape(values, shape)
+    if returned != ():
+        raise ValueError(
+            f"the likelihood returns an array of shape {returned} for one step, but must return one number; "
+            "sum over the elements, or pass Likelihood(function, elementwise=True)"
+        )
+
+
+def _whole_steps(missing):
+    missing = missing.reshape(len(missing), -1)
+    partly = missing.any(axis=1) & ~missing.all(axis=1)
+    if partly.any():
+        raise ValueError(
+            f"step {int(np.argmax(partly))} is observed in part, but a likelihood function sees a step as a "
+            "whole; make the whole step NaN, pass Likelihood(function, elementwise=True), or code missing "
+            "elements with a number that the function knows"
+        )
+    return missing.all(axis=1)
+
+
+def _filled(values, missing):
+    if missing.ndim < values.ndim:
+        return np.where(_wide(missing, values), values[np.argmin(missing)], values)
+    return np.where(missing, values[~missing][0], values)
+
+
+def _wide(missing, values):
+    return missing.reshape(len(missing), *(1 for _ in values.shape[1:]))

@@ -1,0 +1,47 @@
+"""Models as plain JSON and back, for models that consist of named parts and numbers."""
+
+from typing import Any
+
+import numpy as np
+
+import driftline.models as parts
+from driftline.models.black_box import Likelihood
+from driftline.models.markov_prior import MarkovPrior
+from driftline.models.model import Model
+
+# The only classes that a file may name; what is not here cannot be built from a file.
+PARTS = {
+    part.__name__: part
+    for part in (
+        parts.AR1, parts.Diffusion, parts.OrnsteinUhlenbeck, parts.RandomWalk,
+        parts.Bernoulli, parts.Binomial, parts.Categorical, parts.Gaussian, parts.LogVolatility,
+        parts.NegativeBinomial, parts.Poisson, parts.StudentT,
+    )
+}  # fmt: skip
+
+
+def to_spec(model: Model) -> dict[str, Any] | None:
+    """The model as JSON; None if it holds functions, which cannot be written to a file."""
+    if isinstance(model.prior, MarkovPrior) or isinstance(model.likelihood, Likelihood):
+        return None
+    return {"prior": _part(model.prior), "likelihood": _part(model.likelihood)}
+
+
+def from_spec(spec: dict[str, Any]) -> Model:
+    """The model that `to_spec` described."""
+    return Model(_build(spec["prior"]), _build(spec["likelihood"]))
+
+
+def _part(part):
+    fields = {
+        name: list(value) if name == "shape" else np.asarray(value).tolist()
+        for name, value in vars(part).items()
+    }
+    return {"part": type(part).__name__, "arguments": fields}
+
+
+def _build(spec):
+    arguments = dict(spec["arguments"])
+    if "shape" in arguments:
+        arguments["shape"] = tuple(arguments["shape"])
+    return PARTS[spec["part"]](**arguments)

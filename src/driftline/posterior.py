@@ -1,0 +1,136 @@
+"""What a fit returns: moments, intervals, samples, tables, plots, and files of them."""
+
+import dataclasses
+import os
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from driftline import files
+from driftline.families import AbstractFamily, BlockGaussMarkov, FullRank, GaussMarkov, MeanField
+from driftline.models.model import Model
+from driftline.models.spec import from_spec, to_spec
+
+KIND, VERSION = "posterior", 1
+FAMILIES = {family.__name__: family for family in (BlockGaussMarkov, FullRank, GaussMarkov, MeanField)}
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Posterior:
+    """A Gaussian over the hidden path, given the series it was fitted to.
+
+    Attributes:
+        q: The family member; its arrays are in double precision.
+        model: The model; None if it was loaded from a file and had functions of the user's.
+        values: The observations, NaN where there were none.
+        times: Numbers or dates of the steps.
+        time_unit: Length of one unit of the model's time, if `times` are dates.
+        method: The method that found it.
+        elbo: The evidence lower bound in nats, with all constants.
+        elbo_error: Standard error of `elbo`; zero where it was not estimated from draws.
+        converged: Whether the method's own stopping rule was met.
+        iterations: Number of steps that the method took.
+        message: One sentence on how the fit ended.
+        history: Arrays over the iterations, such as `elbo`, `gradient_norm` and `rate`.
+    """
+
+    q: AbstractFamily
+    model: Model | None
+    values: np.ndarray
+    times: np.ndarray
+    time_unit: np.timedelta64 | None
+    method: str
+    elbo: float
+    elbo_error: float
+    converged: bool
+    iterations: int
+    message: str
+    history: dict[str, np.ndarray]
+    mean: np.ndarray = dataclasses.field(init=False)
+    sd: np.ndarray = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        with jax.enable_x64(True):
+            variances = jax.jit(lambda q: q.variances())(self.q)
+        object.__setattr__(self, "mean", np.asarray(self.q.mean))
+        object.__setattr__(self, "sd", np.sqrt(np.asarray(variances)))
+
+    def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the central interval of every step with the given probability."""
+        if not 0 < probability < 1:
+            raise ValueError(f"an interval's probability lies between 0 and 1, got {probability}")
+        with jax.enable_x64(True):
+            width = float(jax.scipy.special.ndtri(jnp.asarray(0.5 + 0.5 * probability))) * self.sd
+        return self.mean - width, self.mean + width
+
+    def sample(self, n: int, *, seed: int = 0) -> np.ndarray:
+        """Draw `n` paths, an array of shape (n, T, *shape)."""
+        if n < 1:
+            raise ValueError(f"sample draws at least one path, got n={n}")
+        with jax.enable_x64(True):
+            keys = jr.split(jr.key(seed), n)
+            draw = jax.jit(lambda q, keys: jax.vmap(lambda key: q.sample(key).path)(keys))
+            return np.asarray(draw(self.q, keys))
+
+    def to_frame(self, probability: float = 0.9) -> Any:
+        """A pandas DataFrame with the columns mean, sd, lower and upper, and the times as its index."""
+        from driftline.report.frame import to_frame
+
+        return to_frame(self, probability)
+
+    def plot(self, probability: float = 0.9, *, ax: Any = None, **options: Any) -> Any:
+        """Draw mean and band against time with matplotlib; returns the axes."""
+        from driftline.report.plot import plot
+
+        return plot(self, probability, ax=ax, **options)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything to one file that `dl.load` reads; a model with functions is left out."""
+        arrays = {f"q.{name}": np.asarray(leaf) for name, leaf in vars(self.q).items()}
+        arrays |= {f"history.{name}": column for name, column in self.history.items()}
+        dates = self.times.dtype.kind == "M"
+        times = self.times.astype("datetime64[ns]").astype(np.int64) if dates else self.times
+        unit = None if self.time_unit is None else int(self.time_unit.astype("timedelta64[ns]").astype(int))
+        facts = {
+            "family": type(self.q).__name__,
+            "model": None if self.model is None else to_spec(self.model),
+            "dates": str(self.times.dtype) if dates else None,
+            "time_unit_ns": unit,
+            **{name: getattr(self, name) for name in _PLAIN},
+        }
+        files.write(path, KIND, VERSION, arrays | {"values": self.values, "times": times}, facts)
+
+    def __repr__(self):
+        shape = "×".join(str(size) for size in self.mean.shape)
+        return f"Posterior({shape} by {self.method}, ELBO {self.elbo:.3f}, {self.message})"
+
+
+_PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")
+
+
+def load(path: str | os.PathLike) -> Posterior:
+    """Read a posterior that `Posterior.save` wrote."""
+    arrays, facts = files.read(path, KIND, VERSION)
+    times = arrays["times"]
+    if facts["dates"] is not None:
+        times = times.astype("datetime64[ns]").astype(facts["dates"])
+    unit = facts["time_unit_ns"]
+    with jax.enable_x64(True):
+        leaves = {name[2:]: jnp.asarray(array) for name, array in arrays.items() if name[:2] == "q."}
+        q = FAMILIES[facts["family"]](**leaves)
+    return Posterior(
+        q=q,
+        model=None if facts["model"] is None else from_spec(facts["model"]),
+        values=arrays["values"],
+        times=times,
+        time_unit=None if unit is None else np.timedelta64(unit, "ns"),
+        history={
+            name.removeprefix("history."): array
+            for name, array in arrays.items()
+            if name.startswith("history.")
+        },
+        **{name: facts[name] for name in _PLAIN},
+    )

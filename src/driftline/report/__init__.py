@@ -1,0 +1,1 @@
+"""Ways to show a result: tables and plots. One file for each."""

@@ -1,0 +1,36 @@
+"""A posterior as a table."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+    from driftline.posterior import Posterior
+
+
+def to_frame(posterior: "Posterior", probability: float) -> "pandas.DataFrame":
+    """One row per step, or per step and element if a step has several.
+
+    Args:
+        posterior: What to show.
+        probability: Probability of the interval between the columns `lower` and `upper`.
+    """
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_frame needs pandas: pip install pandas") from error
+
+    lower, upper = posterior.interval(probability)
+    columns = {"mean": posterior.mean, "sd": posterior.sd, "lower": lower, "upper": upper}
+    if posterior.values.shape == posterior.mean.shape:
+        columns = {"observed": posterior.values, **columns}
+    shape = posterior.mean.shape[1:]
+    time = pandas.Index(posterior.times, name="time")
+    if not shape:
+        return pandas.DataFrame(columns, index=time)
+    names = ["element"] if len(shape) == 1 else [f"element_{axis}" for axis in range(len(shape))]
+    elements = [np.arange(size) for size in shape]
+    index = pandas.MultiIndex.from_product([time, *elements], names=["time", *names])
+    return pandas.DataFrame({name: column.ravel() for name, column in columns.items()}, index=index)
