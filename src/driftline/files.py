@@ -41,8 +41,8 @@ def write(
         "driftline": driftline.__version__,
         "format": f"{kind}/{version}",
         "facts": text,
-        "sha256": _digest(f"{kind}/{version}", text, arrays),
     }
+    metadata["sha256"] = _digest(metadata, arrays)
     _replace(Path(path), to_bytes(arrays, metadata))
 
 
@@ -62,17 +62,16 @@ def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
     except SafetensorError as error:
         raise ValueError(f"{path} is damaged or not a driftline file ({error}); write it anew") from error
-    if metadata.get("sha256") != _digest(f"{kind}/{version}", metadata.get("facts", ""), arrays):
+    if metadata.pop("sha256", None) != _digest(metadata, arrays):
         raise ValueError(f"{path} is damaged: its content does not match its checksum; write it anew")
     return arrays, json.loads(metadata["facts"])
 
 
-def _digest(head: str, text: str, arrays: dict[str, np.ndarray]) -> str:
-    digest = hashlib.sha256()
+def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         digest.update(json.dumps([name, array.dtype.str, list(array.shape)]).encode())
         digest.update(array.data if array.size else b"")
-    digest.update(json.dumps([head, text]).encode())
     return digest.hexdigest()
 
 

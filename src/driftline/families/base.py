@@ -2,7 +2,7 @@
 
 import abc
 import math
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -49,15 +49,17 @@ class AbstractFamily(eqx.Module):
         """Marginal variances."""
 
     @abc.abstractmethod
-    def lag_covariances(self) -> Float[Array, " T-1 *shape"]:
+    def lag_covariances(self) -> Float[Array, " lags *shape"]:
         """Covariances of each element with itself one step later."""
 
     @abc.abstractmethod
-    def trace_with_precision_of(self, other: Self) -> Float[Array, ""]:
+    def trace_with_precision_of(self, other: "AbstractFamily") -> Float[Array, ""]:
         r"""$\operatorname{tr}(\Lambda_{\text{other}} \Sigma_{\text{self}})$."""
 
     @abc.abstractmethod
-    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> Self:
+    def pull_back(
+        self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]
+    ) -> "AbstractFamily":
         r"""Gradient of $\log p(\mu + B^{-1}\epsilon)$ for one draw, by two solves (eqs. 12-14).
 
         Args:
@@ -66,11 +68,11 @@ class AbstractFamily(eqx.Module):
         """
 
     @abc.abstractmethod
-    def entropy_gradient(self) -> Self:
+    def entropy_gradient(self) -> "AbstractFamily":
         r"""Gradient of the entropy: $-1/\nu$ for the diagonal of the factor, zero elsewhere."""
 
     @abc.abstractmethod
-    def moved(self, step: Self) -> Self:
+    def moved(self, step: "AbstractFamily") -> "AbstractFamily":
         r"""This member after a step; $\nu$ moves by a mirror step and so stays positive (eq. 21).
 
         Steps in the factor are relative to $\nu$, so that they do not depend on the units of the path.
@@ -93,7 +95,7 @@ class AbstractFamily(eqx.Module):
         """Entropy in nats, with all constants (eq. 6)."""
         return 0.5 * self.mean.size * (1.0 + LOG_2PI) - self.log_det()
 
-    def divergence(self, other: Self) -> Float[Array, ""]:
+    def divergence(self, other: "AbstractFamily") -> Float[Array, ""]:
         r"""$\mathrm{KL}(\text{self} \,\|\, \text{other})$ in O(T)."""
         noise = other.whiten(self.mean - other.mean)
         expected = 0.5 * (jnp.sum(noise * noise) + self.trace_with_precision_of(other))

@@ -1,7 +1,6 @@
 """A Gaussian with a block tridiagonal precision: one chain whose blocks couple all components of a step."""
 
 import math
-from typing import Self
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -29,7 +28,7 @@ class BlockGaussMarkov(AbstractFamily):
         mean: Float[Array, " T *shape"],
         precision_diag: Float[Array, " T D D"],
         precision_off: Float[Array, " T-1 D D"],
-    ) -> Self:
+    ) -> "BlockGaussMarkov":
         """The member with a given block tridiagonal precision; NaN where that is not positive definite."""
         return cls(mean, *block_tridiagonal.cholesky(precision_diag, precision_off))
 
@@ -39,7 +38,7 @@ class BlockGaussMarkov(AbstractFamily):
         linear: Float[Array, " T *shape"],
         precision_diag: Float[Array, " T D D"],
         precision_off: Float[Array, " T-1 D D"],
-    ) -> Self:
+    ) -> "BlockGaussMarkov":
         r"""The member with natural parameters $\Lambda\mu$ and $\Lambda$."""
         diag, upper = block_tridiagonal.cholesky(precision_diag, precision_off)
         half = block_bidiagonal.solve_transposed(diag, upper, _flat(linear))
@@ -82,34 +81,36 @@ class BlockGaussMarkov(AbstractFamily):
         """See `AbstractFamily`."""
         return self._diagonals(self.covariances()[0])
 
-    def lag_covariances(self) -> Float[Array, " T-1 *shape"]:
+    def lag_covariances(self) -> Float[Array, " lags *shape"]:
         """See `AbstractFamily`."""
         return self._diagonals(self.covariances()[1])
 
-    def trace_with_precision_of(self, other: Self) -> Float[Array, ""]:
+    def trace_with_precision_of(self, other: "BlockGaussMarkov") -> Float[Array, ""]:
         """See `AbstractFamily`."""
         within, between = self.covariances()
         diag, off = other.precision()
         return jnp.sum(diag * within) + 2.0 * jnp.sum(off * between)
 
-    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> Self:
+    def pull_back(
+        self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]
+    ) -> "BlockGaussMarkov":
         """See `AbstractFamily`."""
         adjoint = block_bidiagonal.solve_transposed(self.diag, self.upper, _flat(score))
         flat = _flat(deviation)
         diag = -jnp.triu(adjoint[:, :, None] * flat[:, None, :])
         return type(self)(score, diag, -adjoint[:-1, :, None] * flat[1:, None, :])
 
-    def entropy_gradient(self) -> Self:
+    def entropy_gradient(self) -> "BlockGaussMarkov":
         """See `AbstractFamily`."""
         pivots = jnp.diagonal(self.diag, axis1=1, axis2=2)
-        diag = -(1.0 / pivots)[:, :, None] * jnp.eye(pivots.shape[1], dtype=pivots.dtype)
+        diag = -(1.0 / pivots)[:, :, None] * jnp.eye(pivots.shape[1], dtype=pivots.dtype)[None]
         return type(self)(jnp.zeros_like(self.mean), diag, jnp.zeros_like(self.upper))
 
-    def moved(self, step: Self) -> Self:
+    def moved(self, step: "BlockGaussMarkov") -> "BlockGaussMarkov":
         """See `AbstractFamily`; a row of the factor moves in units of its diagonal entry."""
         pivots = jnp.diagonal(self.diag, axis1=1, axis2=2)
         pivot_steps = jnp.diagonal(step.diag, axis1=1, axis2=2)
-        identity = jnp.eye(pivots.shape[1], dtype=pivots.dtype)
+        identity = jnp.eye(pivots.shape[1], dtype=pivots.dtype)[None]
         above = jnp.triu(self.diag + pivots[:, :, None] * step.diag, 1)
         diag = above + mirror_step(pivots, pivot_steps)[:, :, None] * identity
         upper = self.upper + pivots[:-1, :, None] * step.upper

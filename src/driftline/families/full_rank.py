@@ -1,7 +1,5 @@
 """A Gaussian with a dense precision: O(T²) memory, the baseline and oracle for short series."""
 
-from typing import Self
-
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
@@ -21,7 +19,7 @@ class FullRank(AbstractFamily):
     factor: Float[Array, " N N"]
 
     @classmethod
-    def from_natural(cls, linear: Float[Array, " T *shape"], precision: Float[Array, " N N"]) -> Self:
+    def from_natural(cls, linear: Float[Array, " T *shape"], precision: Float[Array, " N N"]) -> "FullRank":
         r"""The member with natural parameters $\Lambda\mu$ and $\Lambda$."""
         mean = jnp.linalg.solve(precision, linear.reshape(-1)).reshape(linear.shape)
         return cls(mean, jnp.linalg.cholesky(precision).mT)
@@ -57,25 +55,25 @@ class FullRank(AbstractFamily):
         """See `AbstractFamily`."""
         return jnp.diagonal(self.covariance()).reshape(self.mean.shape)
 
-    def lag_covariances(self) -> Float[Array, " T-1 *shape"]:
+    def lag_covariances(self) -> Float[Array, " lags *shape"]:
         """See `AbstractFamily`."""
         lag = self.mean[0].size
         return jnp.diagonal(self.covariance(), lag).reshape(-1, *self.mean.shape[1:])
 
-    def trace_with_precision_of(self, other: Self) -> Float[Array, ""]:
+    def trace_with_precision_of(self, other: "FullRank") -> Float[Array, ""]:
         """See `AbstractFamily`."""
         return jnp.sum(other.natural()[1] * self.covariance())
 
-    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> Self:
+    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> "FullRank":
         """See `AbstractFamily`."""
         adjoint = solve_triangular(self.factor, score.reshape(-1), trans="T")
         return type(self)(score, -jnp.triu(jnp.outer(adjoint, deviation.reshape(-1))))
 
-    def entropy_gradient(self) -> Self:
+    def entropy_gradient(self) -> "FullRank":
         """See `AbstractFamily`."""
         return type(self)(jnp.zeros_like(self.mean), -jnp.diag(1.0 / jnp.diagonal(self.factor)))
 
-    def moved(self, step: Self) -> Self:
+    def moved(self, step: "FullRank") -> "FullRank":
         """See `AbstractFamily`; a row of the factor moves in units of its diagonal entry."""
         pivots = jnp.diagonal(self.factor)
         above = jnp.triu(self.factor + pivots[:, None] * step.factor, 1)

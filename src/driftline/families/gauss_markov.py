@@ -1,7 +1,5 @@
 """The paper's family: a Gaussian with a tridiagonal precision, one chain per element of `shape`."""
 
-from typing import Self
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -28,7 +26,7 @@ class GaussMarkov(AbstractFamily):
         mean: Float[Array, " T *shape"],
         precision_diag: Float[Array, " T *shape"],
         precision_off: Float[Array, " T-1 *shape"],
-    ) -> Self:
+    ) -> "GaussMarkov":
         """The member with a given tridiagonal precision; NaN where that is not positive definite."""
         return cls(mean, *tridiagonal.cholesky(precision_diag, precision_off))
 
@@ -38,7 +36,7 @@ class GaussMarkov(AbstractFamily):
         linear: Float[Array, " T *shape"],
         precision_diag: Float[Array, " T *shape"],
         precision_off: Float[Array, " T-1 *shape"],
-    ) -> Self:
+    ) -> "GaussMarkov":
         r"""The member with natural parameters $\Lambda\mu$ and $\Lambda$."""
         diag, upper = tridiagonal.cholesky(precision_diag, precision_off)
         half = bidiagonal.solve_transposed(diag, upper, linear)
@@ -74,26 +72,28 @@ class GaussMarkov(AbstractFamily):
         """See `AbstractFamily`."""
         return tridiagonal.band_of_inverse(self.diag, self.upper)[0]
 
-    def lag_covariances(self) -> Float[Array, " T-1 *shape"]:
+    def lag_covariances(self) -> Float[Array, " lags *shape"]:
         """See `AbstractFamily`."""
         return tridiagonal.band_of_inverse(self.diag, self.upper)[1]
 
-    def trace_with_precision_of(self, other: Self) -> Float[Array, ""]:
+    def trace_with_precision_of(self, other: "GaussMarkov") -> Float[Array, ""]:
         """See `AbstractFamily`."""
         variances, lags = tridiagonal.band_of_inverse(self.diag, self.upper)
         diag, off = other.precision()
         return jnp.sum(diag * variances) + 2.0 * jnp.sum(off * lags)
 
-    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> Self:
+    def pull_back(
+        self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]
+    ) -> "GaussMarkov":
         """See `AbstractFamily`."""
         adjoint = bidiagonal.solve_transposed(self.diag, self.upper, score)
         return type(self)(score, -adjoint * deviation, -adjoint[:-1] * deviation[1:])
 
-    def entropy_gradient(self) -> Self:
+    def entropy_gradient(self) -> "GaussMarkov":
         """See `AbstractFamily`."""
         return type(self)(jnp.zeros_like(self.mean), -1.0 / self.diag, jnp.zeros_like(self.upper))
 
-    def moved(self, step: Self) -> Self:
+    def moved(self, step: "GaussMarkov") -> "GaussMarkov":
         """See `AbstractFamily`."""
         return type(self)(
             self.mean + step.mean,

@@ -1,7 +1,5 @@
 """Independent Gaussians at every step: the baseline that ignores correlations in time."""
 
-from typing import Self
-
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -22,7 +20,7 @@ class MeanField(AbstractFamily):
     @classmethod
     def from_natural(
         cls, linear: Float[Array, " T *shape"], precision_diag: Float[Array, " T *shape"]
-    ) -> Self:
+    ) -> "MeanField":
         r"""The member with natural parameters $\nu^2\mu$ and $\nu^2$."""
         return cls(linear / precision_diag, jnp.sqrt(precision_diag))
 
@@ -51,22 +49,24 @@ class MeanField(AbstractFamily):
         """See `AbstractFamily`."""
         return 1.0 / (self.diag * self.diag)
 
-    def lag_covariances(self) -> Float[Array, " T-1 *shape"]:
+    def lag_covariances(self) -> Float[Array, " lags *shape"]:
         """See `AbstractFamily`; all zero."""
         return jnp.zeros_like(self.diag[1:])
 
-    def trace_with_precision_of(self, other: Self) -> Float[Array, ""]:
+    def trace_with_precision_of(self, other: "MeanField") -> Float[Array, ""]:
         """See `AbstractFamily`."""
         return jnp.sum((other.diag / self.diag) ** 2)
 
-    def pull_back(self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]) -> Self:
+    def pull_back(
+        self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]
+    ) -> "MeanField":
         """See `AbstractFamily`."""
         return type(self)(score, -score / self.diag * deviation)
 
-    def entropy_gradient(self) -> Self:
+    def entropy_gradient(self) -> "MeanField":
         """See `AbstractFamily`."""
         return type(self)(jnp.zeros_like(self.mean), -1.0 / self.diag)
 
-    def moved(self, step: Self) -> Self:
+    def moved(self, step: "MeanField") -> "MeanField":
         """See `AbstractFamily`."""
         return type(self)(self.mean + step.mean, mirror_step(self.diag, step.diag))

@@ -8,7 +8,7 @@ care how noisy the ELBO itself is.
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import equinox as eqx
 import jax
@@ -134,7 +134,7 @@ def maximise(
     try:
         q, converged, message = _stages(run, q)
     except KeyboardInterrupt:
-        q, converged, message = run.best(q), False, f"interrupted after {run.iteration} steps"
+        q, converged, message = run.best(q, key_elbo), False, f"interrupted after {run.iteration} steps"
     reporter.close()
     elbo, error = _final_elbo(model, observations, q, key_elbo)
     history = run.history()
@@ -153,6 +153,7 @@ class _Run:
         self.key, self.reporter = key, reporter
         self.iteration = 0
         self.average: AbstractFamily | None = None
+        self.latest: AbstractFamily | None = None
         self._blocks: list[Block] = []
         self._rates: list[float] = []
 
@@ -161,7 +162,7 @@ class _Run:
         new, block = _take_steps(
             state, basis, self.model, self.observations, self.key,
             jnp.asarray(self.iteration), jnp.asarray(rate),
-            self.settings.samples, self.settings.estimator,
+            self.settings.samples, self.settings.estimator, STEPS_PER_BLOCK,
         )  # fmt: skip
         elbo = np.asarray(block.elbo)
         if not np.isfinite(elbo).all() or not np.isfinite(block.gradient_norm[-1]):
@@ -169,6 +170,7 @@ class _Run:
         self.iteration += STEPS_PER_BLOCK
         self._blocks.append(block._replace(mean_q=None))
         self._rates.append(rate)
+        self.latest = block.mean_q
         self.reporter.update(self.iteration, elbo.mean(), float(block.gradient_norm[-1]))
         return new, block.mean_q
 
@@ -176,8 +178,11 @@ class _Run:
     def exhausted(self) -> bool:
         return self.iteration >= self.settings.max_iterations
 
-    def best(self, q: AbstractFamily) -> AbstractFamily:
-        return q if self.average is None else self.average
+    def best(self, q: AbstractFamily, key: Key[Array, ""]) -> AbstractFamily:
+        """What to return when the fit stops early: the start, the latest block or the average."""
+        candidates = [q, self.latest, self.average]
+        known = [candidate for candidate in candidates if candidate is not None]
+        return max(known, key=lambda q: float(_final_elbo(self.model, self.observations, q, key)[0]))
 
     def history(self) -> dict[str, np.ndarray]:
         if not self._blocks:
@@ -193,9 +198,9 @@ def _stages(run: _Run, q: AbstractFamily) -> tuple[AbstractFamily, bool, str]:
     tolerance, rate = run.settings.tolerance, run.settings.learning_rate
     # Early stages only have to come near: their rate, and with it their bias, is too high for more.
     goal = FIRST_GOAL * tolerance
-    previous, adam = None, ADAM.init(q)  # pyright: ignore[reportArgumentType]
+    previous = None
     for _ in range(MOST_STAGES):
-        q, adam, settled = _stage(run, State(q, adam), rate, goal)
+        q, settled = _stage(run, q, rate, goal)
         if not settled:
             break
         if goal == tolerance and _divergence(q, previous) <= STAGES_AGREE * tolerance:
@@ -204,9 +209,11 @@ def _stages(run: _Run, q: AbstractFamily) -> tuple[AbstractFamily, bool, str]:
     return q, False, f"not converged after {run.iteration} steps; raise max_iterations or tolerance"
 
 
-def _stage(run: _Run, state: State, rate: float, goal: float):
+def _stage(run: _Run, q: AbstractFamily, rate: float, goal: float) -> tuple[AbstractFamily, bool]:
     """Step at a constant rate until the averages over two neighbouring windows agree."""
-    basis = _basis(run.model, run.observations, state.q, run.settings.basis)
+    basis = _basis(run.model, run.observations, q, run.settings.basis)
+    # Adam starts afresh: what it remembers of larger gradients would hold back the smaller ones of now.
+    state = State(q, ADAM.init(q))  # pyright: ignore[reportArgumentType]
     before, length = None, 1
     while not run.exhausted:
         window = None
@@ -217,9 +224,9 @@ def _stage(run: _Run, state: State, rate: float, goal: float):
                 break
         run.average = window if before is None else _mix(before, window, 0.6)
         if before is not None and _divergence(window, before) <= goal:
-            return run.average, state.adam, True
+            return run.average, True
         before, length = window, length + (length + 1) // 2
-    return run.best(state.q), state.adam, False
+    return run.best(state.q, run.key), False
 
 
 def _basis(model, observations, q, name):
@@ -233,14 +240,15 @@ def _basis(model, observations, q, name):
 
 
 @eqx.filter_jit
-def _take_steps(state, basis, model, observations, key, iteration, rate, samples, estimator):
+def _take_steps(state, basis, model, observations, key, iteration, rate, samples, estimator, num_steps):
     def step(carry, iteration):
         state, total = carry
         elbo, gradient = _gradient(
             state.q, model, observations, jr.fold_in(key, iteration), samples, estimator
         )
         gradient = eqx.tree_at(lambda g: g.mean, gradient, basis.of_gradient(gradient.mean))
-        updates, adam = ADAM.update(gradient, state.adam)
+        with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
+            updates, adam = ADAM.update(gradient, state.adam)
         updates = jax.tree.map(lambda leaf: rate * leaf, updates)
         updates = eqx.tree_at(lambda u: u.mean, updates, basis.to_step(updates.mean))
         q = state.q.moved(updates)
@@ -248,9 +256,9 @@ def _take_steps(state, basis, model, observations, key, iteration, rate, samples
         return (State(q, adam), jax.tree.map(jnp.add, total, q)), (elbo, jnp.sqrt(mean_square))
 
     zero = jax.tree.map(jnp.zeros_like, state.q)
-    iterations = iteration + jnp.arange(STEPS_PER_BLOCK)
+    iterations = iteration + jnp.arange(num_steps)
     (state, total), (elbos, norms) = jax.lax.scan(step, (state, zero), iterations)
-    mean_q = jax.tree.map(lambda leaf: leaf / STEPS_PER_BLOCK, total)
+    mean_q = jax.tree.map(lambda leaf: leaf / num_steps, total)
     return state, Block(mean_q, elbos, norms)
 
 
@@ -296,32 +304,42 @@ def _prior_factor(prior, gaps):
 
 
 @eqx.filter_jit
-def _probe_draw(q, model, observations, key, samples):
-    """The path and the score of one draw of a step, to see where they stop being finite."""
+def _probe_draws(q, model, observations, key, samples):
+    """The draws of a step, and at which time steps the model is finite for all of them."""
     num_steps, *shape = q.mean.shape
     noise = jr.normal(key, (num_steps, samples, *shape), q.mean.dtype)
-    paths = q.mean[:, None] + jax.vmap(q.unwhiten, in_axes=1, out_axes=1)(noise)
-    score = jax.vmap(jax.grad(model.log_joint), in_axes=(1, None), out_axes=1)(paths, observations)
-    return paths, score
+
+    def one(noise):
+        path = q.mean + q.unwhiten(noise)
+        score = jax.grad(model.log_joint)(path, observations)
+        terms = model.log_likelihoods(path, observations)
+        finite = [jnp.isfinite(leaf).reshape(num_steps, -1).all(axis=1) for leaf in (path, score, terms)]
+        return path, finite[0] & finite[1] & finite[2]
+
+    paths, finite = jax.vmap(one, in_axes=1)(noise)
+    return paths, finite.all(axis=0)
 
 
-def _explain_divergence(run: _Run, state: State, basis, rate: float):
+def _explain_divergence(run: _Run, state: State, basis, rate: float) -> NoReturn:
     """Retrace the failing block step by step and say where it went wrong."""
     settings, where = run.settings, ""
-    paths, score = _probe_draw(
-        state.q, run.model, run.observations, jr.fold_in(run.key, run.iteration), settings.samples
-    )
-    bad = ~np.isfinite(np.asarray(score)).reshape(len(score), -1).all(axis=1)
-    if bad.any():
-        step = int(np.argmax(bad))
-        where = (
-            f": the gradient of the log joint is not finite at time step {step}, where draws of the "
-            f"path lie between {np.nanmin(paths[step]):.3g} and {np.nanmax(paths[step]):.3g}"
-        )
+    for iteration in range(run.iteration, run.iteration + STEPS_PER_BLOCK):
+        key = jr.fold_in(run.key, iteration)
+        paths, finite = _probe_draws(state.q, run.model, run.observations, key, settings.samples)
+        if not finite.all():
+            step = int(np.argmin(finite))
+            where = (
+                f" at iteration {iteration}: the log joint or its gradient is not finite at time step "
+                f"{step}, where the draws of the path are {np.asarray(paths[:, step]).ravel()[:8]}"
+            )
+            break
+        state, _ = _take_steps(
+            state, basis, run.model, run.observations, run.key,
+            jnp.asarray(iteration), jnp.asarray(rate), settings.samples, settings.estimator, 1,
+        )  # fmt: skip
     raise DivergenceError(
-        f"the fit diverged between steps {run.iteration} and {run.iteration + STEPS_PER_BLOCK}{where}; "
-        f"try a smaller learning_rate (now {rate:g}), more samples (now {settings.samples}), or a prior "
-        "that keeps the path where the likelihood is finite"
+        f"the fit diverged{where}; try a smaller learning_rate (now {rate:g}), more samples (now "
+        f"{settings.samples}), or a prior that keeps the path where the likelihood is finite"
     )
 
 

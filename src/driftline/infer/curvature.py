@@ -100,4 +100,4 @@ def _prior_blocks(prior: AbstractPrior, path, gaps):
 def _as_blocks(diagonals):
     dim = math.prod(diagonals.shape[1:])
     flat = diagonals.reshape(len(diagonals), dim)
-    return flat[:, :, None] * jnp.eye(dim, dtype=flat.dtype)
+    return flat[:, :, None] * jnp.eye(dim, dtype=flat.dtype)[None]

@@ -29,32 +29,32 @@ def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) ->
 
 
 def block_back_recurrence(
-    gain: Float[Array, " T-1 *batch D D"], inputs: Float[Array, " T *batch D"]
-) -> Float[Array, " T *batch D"]:
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D"]
+) -> Float[Array, " K+1 *batch D"]:
     """Solve $x_t + G_t x_{t+1} = u_t$."""
     slope = _append_zero(-gain, inputs)
     return lax.associative_scan(_compose_block_affine, (slope, inputs), reverse=True)[1]
 
 
 def block_forward_recurrence(
-    gain: Float[Array, " T-1 *batch D D"], inputs: Float[Array, " T *batch D"]
-) -> Float[Array, " T *batch D"]:
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D"]
+) -> Float[Array, " K+1 *batch D"]:
     r"""Solve $x_t + G_{t-1}^\top x_{t-1} = u_t$."""
     slope = _prepend_zero(-gain.mT, inputs)
     return lax.associative_scan(_compose_block_affine, (slope, inputs))[1]
 
 
 def back_congruence(
-    gain: Float[Array, " T-1 *batch D D"], inputs: Float[Array, " T *batch D D"]
-) -> Float[Array, " T *batch D D"]:
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D D"]
+) -> Float[Array, " K+1 *batch D D"]:
     r"""Solve $X_t - G_t X_{t+1} G_t^\top = Q_t$."""
     slope = _append_zero(gain, inputs[..., 0])
     return lax.associative_scan(_compose_congruence, (slope, inputs), reverse=True)[1]
 
 
 def forward_congruence(
-    gain: Float[Array, " T-1 *batch D D"], inputs: Float[Array, " T *batch D D"]
-) -> Float[Array, " T *batch D D"]:
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D D"]
+) -> Float[Array, " K+1 *batch D D"]:
     r"""Solve $X_t - G_{t-1}^\top X_{t-1} G_{t-1} = Q_t$."""
     slope = _prepend_zero(gain.mT, inputs[..., 0])
     return lax.associative_scan(_compose_congruence, (slope, inputs))[1]

@@ -74,8 +74,8 @@ def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) ->
 
 
 def block_back_recurrence(
-    gain: Float[Array, " T-1 *batch D D"], inputs: Float[Array, " T *batch D"]
-) -> Float[Array, " T *batch D"]:
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D"]
+) -> Float[Array, " K+1 *batch D"]:
     """Solve $x_t + G_t x_{t+1} = u_t$ from the last step to the first."""
 
     def step(value, row):
@@ -89,8 +89,8 @@ def block_back_recurrence(
 
 
 def block_forward_recurrence(
-    gain: Float[Array, " T-1 *batch D D"], inputs: Float[Array, " T *batch D"]
-) -> Float[Array, " T *batch D"]:
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D"]
+) -> Float[Array, " K+1 *batch D"]:
     r"""Solve $x_t + G_{t-1}^\top x_{t-1} = u_t$ from the first step to the last."""
 
     def step(value, row):
@@ -104,8 +104,8 @@ def block_forward_recurrence(
 
 
 def back_congruence(
-    gain: Float[Array, " T-1 *batch D D"], inputs: Float[Array, " T *batch D D"]
-) -> Float[Array, " T *batch D D"]:
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D D"]
+) -> Float[Array, " K+1 *batch D D"]:
     r"""Solve $X_t - G_t X_{t+1} G_t^\top = Q_t$ from the last step to the first."""
 
     def step(value, row):
@@ -119,8 +119,8 @@ def back_congruence(
 
 
 def forward_congruence(
-    gain: Float[Array, " T-1 *batch D D"], inputs: Float[Array, " T *batch D D"]
-) -> Float[Array, " T *batch D D"]:
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D D"]
+) -> Float[Array, " K+1 *batch D D"]:
     r"""Solve $X_t - G_{t-1}^\top X_{t-1} G_{t-1} = Q_t$ from the first step to the last."""
 
     def step(value, row):

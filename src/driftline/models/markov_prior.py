@@ -74,12 +74,12 @@ class MarkovPrior(AbstractPrior):
         steps = jax.vmap(self.transition_log_prob)(path[1:], path[:-1], gaps.astype(path.dtype))
         return self.initial_log_prob(path[0]) + jnp.sum(steps)
 
-    def mean_path(self, gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+    def mean_path(self, gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """See `AbstractPrior`: the `start`, at every step."""
         start = jnp.asarray(self.start, gaps.dtype)
         return jnp.broadcast_to(start, (len(gaps) + 1, *self.shape))
 
-    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """See `AbstractPrior`."""
         draw_initial, draw_transition = self.draw_initial, self.draw_transition
         if draw_initial is None or draw_transition is None:

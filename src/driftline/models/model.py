@@ -50,8 +50,12 @@ class Model(eqx.Module):
         self, path: Float[Array, " T *shape"], observations: Observations
     ) -> Float[Array, " T *data"]:
         """Log density of every datum given the path; zero where nothing was observed."""
+        observed = observations.observed
+        # A likelihood whose derivative is not finite where nothing was seen must not spoil the gradient.
+        steps = observed.reshape(observed.shape + (1,) * (path.ndim - observed.ndim))
+        path = jnp.where(steps, path, jax.lax.stop_gradient(path))
         terms = self.likelihood.terms(observations.values.astype(path.dtype), path)
-        return jnp.where(observations.observed, terms, jnp.zeros_like(terms))
+        return jnp.where(observed, terms, jnp.zeros_like(terms))
 
     def log_joint(self, path: Float[Array, " T *shape"], observations: Observations) -> Float[Array, ""]:
         """Log density of path and observations together, with all constants."""

@@ -29,11 +29,11 @@ class AbstractPrior(eqx.Module):
         """Log density of a path, with all constants."""
 
     @abc.abstractmethod
-    def mean_path(self, gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+    def mean_path(self, gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """The prior's mean, or the place where inference should begin if there is no closed form."""
 
     @abc.abstractmethod
-    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """Draw a path."""
 
 
@@ -42,8 +42,8 @@ class AbstractGaussianPrior(AbstractPrior):
 
     @abc.abstractmethod
     def precision(
-        self, gaps: Float[Array, " T-1"]
-    ) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
+        self, gaps: Float[Array, " gaps"]
+    ) -> tuple[Float[Array, " gaps+1 *shape"], Float[Array, " gaps *shape"]]:
         """Diagonal and off-diagonal of the precision."""
 
 
@@ -61,7 +61,7 @@ class AbstractLinearPrior(AbstractGaussianPrior):
     """A Gaussian prior that is given by its steps."""
 
     @abc.abstractmethod
-    def steps(self, gaps: Float[Array, " T-1"]) -> LinearSteps:
+    def steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
         """The chain over the given gaps, in the precision of `gaps`."""
 
     def log_prob(self, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]) -> Float[Array, ""]:
@@ -73,14 +73,14 @@ class AbstractLinearPrior(AbstractGaussianPrior):
         log_scales = jnp.sum(jnp.log(steps.initial_scale)) + jnp.sum(jnp.log(steps.scale))
         return -0.5 * squares - log_scales - 0.5 * path.size * LOG_2PI
 
-    def mean_path(self, gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+    def mean_path(self, gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """See `AbstractPrior`."""
         steps = self.steps(gaps)
         return _accumulate(steps, steps.initial_mean, steps.shift)
 
     def precision(
-        self, gaps: Float[Array, " T-1"]
-    ) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
+        self, gaps: Float[Array, " gaps"]
+    ) -> tuple[Float[Array, " gaps+1 *shape"], Float[Array, " gaps *shape"]]:
         """See `AbstractGaussianPrior`."""
         steps = self.steps(gaps)
         weight = 1.0 / (steps.scale * steps.scale)
@@ -88,7 +88,7 @@ class AbstractLinearPrior(AbstractGaussianPrior):
         diag = jnp.concatenate([initial[None], weight])
         return diag.at[:-1].add(steps.slope * steps.slope * weight), -steps.slope * weight
 
-    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """See `AbstractPrior`."""
         steps = self.steps(gaps)
         noise = jr.normal(key, (len(gaps) + 1, *self.shape), gaps.dtype)
@@ -120,17 +120,17 @@ class RandomWalk(AbstractLinearPrior):
     def __check_init__(self):
         _check_shapes(self, "scale", "initial_mean", "initial_scale")
 
-    def steps(self, gaps: Float[Array, " T-1"]) -> LinearSteps:
+    def steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
         """See `AbstractLinearPrior`."""
-        spread = _over_time(gaps, self.shape)
+        scale = _each(self, "scale", gaps)
         return _linear_steps(
             self.shape,
             gaps,
-            initial_mean=self.initial_mean,
-            initial_scale=self.initial_scale,
+            initial_mean=_each(self, "initial_mean", gaps),
+            initial_scale=_each(self, "initial_scale", gaps),
             slope=1.0,
             shift=0.0,
-            scale=jnp.asarray(self.scale, gaps.dtype) * jnp.sqrt(spread),
+            scale=scale * jnp.sqrt(_over_time(gaps, self.shape)),
         )
 
 
@@ -166,11 +166,9 @@ class AR1(AbstractLinearPrior):
                 "use RandomWalk for a path that does not return to a level"
             )
 
-    def steps(self, gaps: Float[Array, " T-1"]) -> LinearSteps:
+    def steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
         """See `AbstractLinearPrior`."""
-        level, decay, scale = (
-            jnp.asarray(value, gaps.dtype) for value in (self.mean, self.decay, self.scale)
-        )
+        level, decay, scale = (_each(self, name, gaps) for name in ("mean", "decay", "scale"))
         return _linear_steps(
             self.shape,
             gaps,
@@ -207,9 +205,9 @@ class OrnsteinUhlenbeck(AbstractLinearPrior):
     def __check_init__(self):
         _check_shapes(self, "mean", "rate", "scale")
 
-    def steps(self, gaps: Float[Array, " T-1"]) -> LinearSteps:
+    def steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
         """See `AbstractLinearPrior`."""
-        level, rate, scale = (jnp.asarray(value, gaps.dtype) for value in (self.mean, self.rate, self.scale))
+        level, rate, scale = (_each(self, name, gaps) for name in ("mean", "rate", "scale"))
         turned = rate * _over_time(gaps, self.shape)
         return _linear_steps(
             self.shape,
@@ -257,21 +255,20 @@ class Diffusion(AbstractGaussianPrior):
         square = jnp.sum(path * tridiagonal.matvec(diag, off, path))
         return 0.5 * (log_det - square - path.size * LOG_2PI)
 
-    def mean_path(self, gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+    def mean_path(self, gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """See `AbstractPrior`."""
         return jnp.zeros((len(gaps) + 1, *self.shape), gaps.dtype)
 
     def precision(
-        self, gaps: Float[Array, " T-1"]
-    ) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
+        self, gaps: Float[Array, " gaps"]
+    ) -> tuple[Float[Array, " gaps+1 *shape"], Float[Array, " gaps *shape"]]:
         """See `AbstractGaussianPrior`."""
-        variance = jnp.asarray(self.diffusion, gaps.dtype) * _over_time(gaps, self.shape)
-        weight = jnp.broadcast_to(1.0 / variance, (len(gaps), *self.shape))
-        pull = 1.0 / jnp.asarray(self.scale, gaps.dtype) ** 2
+        weight = 1.0 / (_each(self, "diffusion", gaps) * _over_time(gaps, self.shape))
+        pull = 1.0 / _each(self, "scale", gaps) ** 2
         diag = jnp.broadcast_to(pull, (len(gaps) + 1, *self.shape))
         return diag.at[1:].add(weight).at[:-1].add(weight), -weight
 
-    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " T-1"]) -> Float[Array, " T *shape"]:
+    def simulate(self, key: Key[Array, ""], gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """See `AbstractPrior`."""
         noise = jr.normal(key, (len(gaps) + 1, *self.shape), gaps.dtype)
         return bidiagonal.solve(*tridiagonal.cholesky(*self.precision(gaps)), noise)
@@ -288,14 +285,17 @@ def _over_time(gaps, shape):
     return gaps.reshape(len(gaps), *(1 for _ in shape))
 
 
-def _linear_steps(shape, gaps, *, initial_mean, initial_scale, slope, shift, scale):
-    def one(value):
-        return jnp.broadcast_to(jnp.asarray(value, gaps.dtype), shape)
+def _each(prior, name, gaps):
+    """A number of the prior for each element of a step, with a leading axis for time."""
+    value = jnp.asarray(getattr(prior, name), gaps.dtype)
+    return jnp.broadcast_to(value, (1, *prior.shape))
 
+
+def _linear_steps(shape, gaps, *, initial_mean, initial_scale, slope, shift, scale):
     def every(value):
         return jnp.broadcast_to(jnp.asarray(value, gaps.dtype), (len(gaps), *shape))
 
-    return LinearSteps(one(initial_mean), one(initial_scale), every(slope), every(shift), every(scale))
+    return LinearSteps(initial_mean[0], initial_scale[0], every(slope), every(shift), every(scale))
 
 
 def _accumulate(steps, first, shifts):
