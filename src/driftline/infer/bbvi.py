@@ -214,19 +214,26 @@ def _stage(run: _Run, q: AbstractFamily, rate: float, goal: float) -> tuple[Abst
     basis = _basis(run.model, run.observations, q, run.settings.basis)
     # Adam starts afresh: what it remembers of larger gradients would hold back the smaller ones of now.
     state = State(q, ADAM.init(q))  # pyright: ignore[reportArgumentType]
-    before, length = None, 1
+    state, before = _window(run, state, basis, rate, 1)
+    length = 2
     while not run.exhausted:
-        window = None
-        for count in range(1, length + 1):
-            state, mean_q = run.advance(state, basis, rate)
-            window = mean_q if window is None else _mix(window, mean_q, 1 / count)
-            if run.exhausted:
-                break
-        run.average = window if before is None else _mix(before, window, 0.6)
-        if before is not None and _divergence(window, before) <= goal:
-            return run.average, True
+        state, window = _window(run, state, basis, rate, length)
+        run.average = average = _mix(before, window, jnp.asarray(0.6))
+        if _divergence(window, before) <= goal:
+            return average, True
         before, length = window, length + (length + 1) // 2
     return run.best(state.q, run.key), False
+
+
+def _window(run: _Run, state: State, basis, rate: float, num_blocks: int) -> tuple[State, AbstractFamily]:
+    """Take several blocks of steps; returns the new state and the average of q over them."""
+    state, average = run.advance(state, basis, rate)
+    for count in range(2, num_blocks + 1):
+        if run.exhausted:
+            break
+        state, mean_q = run.advance(state, basis, rate)
+        average = _mix(average, mean_q, jnp.asarray(1 / count))
+    return state, average
 
 
 def _basis(model, observations, q, name):
@@ -328,9 +335,10 @@ def _explain_divergence(run: _Run, state: State, basis, rate: float) -> NoReturn
         paths, finite = _probe_draws(state.q, run.model, run.observations, key, settings.samples)
         if not finite.all():
             step = int(np.argmin(finite))
+            draws = ", ".join(f"{draw:.3g}" for draw in np.asarray(paths[:, step]).ravel()[:8])
             where = (
                 f" at iteration {iteration}: the log joint or its gradient is not finite at time step "
-                f"{step}, where the draws of the path are {np.asarray(paths[:, step]).ravel()[:8]}"
+                f"{step}, where draws of the path are {draws}"
             )
             break
         state, _ = _take_steps(
