@@ -159,7 +159,9 @@ def test_progress_goes_to_stderr_and_ends_its_line(capsys):
 
 def test_learning_that_diverges_says_where_and_what_to_do():
     hard = dl.Likelihood(lambda x, z: jnp.where(jnp.abs(z) < 3.0, -((x - z) ** 2), jnp.nan))
-    with pytest.raises(dl.DivergenceError, match=r"at time step \d+, where draws of the path are.*smaller learning_rate"):
+    with pytest.raises(
+        dl.DivergenceError, match=r"at time step \d+, where draws of the path are.*smaller learning_rate"
+    ):
         dl.fit(dl.Model(dl.RandomWalk(5.0), hard), np.zeros(20), method="bbvi")
 
 

@@ -60,7 +60,9 @@ class AbstractFamily(eqx.Module):
     def pull_back(
         self, deviation: Float[Array, " T *shape"], score: Float[Array, " T *shape"]
     ) -> "AbstractFamily":
-        r"""Gradient of $\log p(\mu + B^{-1}\epsilon)$ for one draw, by two solves (eqs. 12-14).
+        r"""Gradient of $\log p(\mu + B^{-1}\epsilon)$ for one draw (eqs. 12-14).
+
+        Making the draw took one solve; carrying the gradient back takes one with the transpose.
 
         Args:
             deviation: The deviation $y = B^{-1}\epsilon$ of the draw from the mean.
@@ -96,13 +98,15 @@ class AbstractFamily(eqx.Module):
         return 0.5 * self.mean.size * (1.0 + LOG_2PI) - self.log_det()
 
     def divergence(self, other: "AbstractFamily") -> Float[Array, ""]:
-        r"""$\mathrm{KL}(\text{self} \,\|\, \text{other})$ in O(T)."""
+        r"""$\mathrm{KL}(\text{self} \,\|\, \text{other})$; O(T) for the families with a band."""
         noise = other.whiten(self.mean - other.mean)
         expected = 0.5 * (jnp.sum(noise * noise) + self.trace_with_precision_of(other))
         return expected - 0.5 * self.mean.size + self.log_det() - other.log_det()
 
 
-def mirror_step(value: Float[Array, " ..."], step: Float[Array, " ..."]) -> Float[Array, " ..."]:
-    """Move a positive number by a step relative to its size; it stays positive (eq. 21)."""
+def mirror_step(value: Float[Array, "..."], step: Float[Array, "..."]) -> Float[Array, "..."]:
+    """Move a positive number by a step relative to half its size; it stays positive (eq. 21)."""
     half = 0.5 * value * step
-    return half + jnp.sqrt(half * half + value * value)
+    root = jnp.sqrt(half * half + value * value)
+    # Both forms are the same number; each cancels where the other does not.
+    return jnp.where(half < 0, value * (value / (root - half)), half + root)

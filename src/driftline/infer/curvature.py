@@ -89,7 +89,8 @@ def _prior_blocks(prior: AbstractPrior, path, gaps):
         return prior.initial_log_prob(value.reshape(shape))
 
     def transition(value, previous, gap):
-        return prior.transition_log_prob(value.reshape(shape), previous.reshape(shape), gap)
+        values, before = value.reshape(1, *shape), previous.reshape(1, *shape)
+        return prior.transition_terms(values, before, gap[None])[0]
 
     hessian = jax.vmap(jax.hessian(transition, argnums=(0, 1)))
     (now, now_before), (_, before) = hessian(flat[1:], flat[:-1], gaps.astype(path.dtype))

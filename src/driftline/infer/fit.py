@@ -5,15 +5,15 @@ from typing import Any
 
 import jax
 
-from driftline.infer import bbvi, kalman
+from driftline.infer import bbvi, kalman, newton
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
-from driftline.infer.start import begin, starting_family
+from driftline.infer.start import begin, starting_family, without_correlations
 from driftline.models.model import Model
-from driftline.models.observations import as_times, as_values, observe
+from driftline.models.observations import as_times, as_values, observe, pad
 from driftline.posterior import Posterior
 
-METHODS = ("bbvi", "mean-field", "exact")
+SETTINGS = {"newton": newton.Settings, "bbvi": bbvi.Settings, "mean-field": bbvi.Settings, "exact": None}
 STRUCTURES = ("chains", "block")
 
 
@@ -23,7 +23,7 @@ def fit(
     *,
     times: Any = None,
     time_unit: Any = None,
-    method: str = "bbvi",
+    method: str = "newton",
     structure: str = "chains",
     seed: int = 0,
     progress: Any = None,
@@ -40,14 +40,15 @@ def fit(
             pandas index.
         time_unit: What one unit of time is if `times` are dates, such as `np.timedelta64(1, "D")`;
             None for their median gap.
-        method: "bbvi" (the paper), "mean-field" (a baseline without correlations in time), or "exact"
-            (linear and Gaussian models only).
+        method: "newton" (natural-gradient steps: fast, deterministic), "bbvi" (the paper), "mean-field"
+            (a baseline without correlations in time), or "exact" (linear and Gaussian models only).
         structure: "chains" for one independent chain per element of the path, "block" for one chain that
             couples them all.
         seed: The same seed gives the same numbers.
         progress: True or False, a function that takes a `Progress`, or None for a line on a terminal.
-        options: For "bbvi" and "mean-field": `samples`, `max_iterations`, `tolerance`, `learning_rate`,
-            `estimator`, `basis`; see `driftline.infer.bbvi.Settings`.
+        options: `max_iterations` and `tolerance`; for "bbvi" and "mean-field" also `samples`,
+            `learning_rate`, `estimator`, `basis`. See `driftline.infer.newton.Settings` and
+            `driftline.infer.bbvi.Settings`.
 
     Returns:
         The posterior.
@@ -75,28 +76,47 @@ def fit(
     )
 
 
-def _settings(model, method, structure, options) -> bbvi.Settings | None:
+def _settings(model, method, structure, options):
     if not isinstance(model, Model):
         raise TypeError(f"fit takes a dl.Model(prior, likelihood) first, got {model!r}")
-    if method not in METHODS:
-        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(METHODS)}")
+    if method not in SETTINGS:
+        raise ValueError(f"unknown method {method!r}; choose one of {', '.join(SETTINGS)}")
     if structure not in STRUCTURES:
         raise ValueError(f"unknown structure {structure!r}; choose one of {', '.join(STRUCTURES)}")
     options = {name: value for name, value in options.items() if value is not None}
-    known = () if method == "exact" else tuple(bbvi.Settings.__dataclass_fields__)
+    settings = SETTINGS[method]
+    known = () if settings is None else tuple(field.name for field in dataclasses.fields(settings))
     unknown = sorted(set(options) - set(known))
     if unknown:
         raise TypeError(
             f"method {method!r} has no option {unknown[0]!r}; it takes {', '.join(known) or 'none'}"
         )
-    return None if method == "exact" else bbvi.Settings(**options)
+    return None if settings is None else settings(**options)
 
 
 def _run(model, observations, method, structure, settings, seed, progress) -> Outcome:
+    if method == "newton":
+        return _run_padded(model, observations, structure, settings, progress)
     path = begin(model, observations)
     if method == "exact":
         return kalman.smooth(model, observations, path, structure)
-    family = "mean-field" if method == "mean-field" else structure
-    q = starting_family(model, path, observations, family)
+    if method == "mean-field":
+        q = without_correlations(starting_family(model, path, observations, "chains"))
+    else:
+        q = starting_family(model, path, observations, structure)
     reporter = Reporter(method, settings.max_iterations, progress)
     return bbvi.maximise(model, observations, q, settings, seed=seed, reporter=reporter)
+
+
+def _run_padded(model, observations, structure, settings, progress) -> Outcome:
+    num_steps = len(observations.values)
+    padded = pad(observations, model.likelihood)
+    path = begin(model, padded)
+    q = starting_family(model, path, padded, structure)
+    reporter = Reporter("newton", settings.max_iterations, progress)
+    outcome = newton.maximise(model, padded, q, settings, reporter=reporter)
+    return dataclasses.replace(outcome, q=_first(outcome.q, num_steps))
+
+
+def _first(q, num_steps):
+    return type(q)(q.mean[:num_steps], q.diag[:num_steps], q.upper[: num_steps - 1])

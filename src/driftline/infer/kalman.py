@@ -74,9 +74,11 @@ def _curvature(model, observations, path, blocks):
 
 
 def _check_proper(q):
-    finite = np.isfinite(np.asarray(q.diag)).reshape(len(q.diag), -1).all(axis=1)
-    if not finite.all():
+    diag = np.asarray(q.diag)
+    pivots = diag if diag.shape == q.mean.shape else np.diagonal(diag, axis1=1, axis2=2)
+    proper = ((pivots > 0) & np.isfinite(pivots)).reshape(len(pivots), -1).all(axis=1)
+    if not proper.all():
         raise ValueError(
             "the posterior is not a proper density: its precision is not positive definite from step "
-            f"{int(np.argmin(finite))} on; give the prior a proper first step, or observe more"
+            f"{int(np.argmin(proper))} on; give the prior a proper first step, or observe more"
         )

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov, MeanField
+from driftline.families import BlockGaussMarkov, GaussMarkov, MeanField
 from driftline.infer.curvature import block_precision, chain_precision
 from driftline.models.model import Model
 from driftline.models.observations import Observations
@@ -43,7 +43,7 @@ def begin(model: Model, observations: Observations) -> Float[Array, " T *shape"]
 
 def starting_family(
     model: Model, path: Float[Array, " T *shape"], observations: Observations, structure: str
-) -> AbstractFamily:
+) -> GaussMarkov | BlockGaussMarkov:
     """A member of the family that is asked for, as wide as the curvature at the starting path says."""
     dim = math.prod(model.prior.shape)
     if dim > MOST_PROBES and not isinstance(model.prior, AbstractGaussianPrior):
@@ -52,6 +52,12 @@ def starting_family(
     if all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(family)):
         return family
     return _unit_family(path, structure)
+
+
+@eqx.filter_jit
+def without_correlations(q: GaussMarkov | BlockGaussMarkov) -> MeanField:
+    """The independent Gaussians closest to chains: the same means, and the diagonal of the precision."""
+    return MeanField(q.mean, jnp.sqrt(q.precision()[0]))
 
 
 @eqx.filter_jit
@@ -71,8 +77,6 @@ def _curved_family(model, path, observations, structure):
         diag, off = model.prior.precision(observations.gaps)
     else:
         diag, off = chain_precision(model, path, observations)
-    if structure == "mean-field":
-        return MeanField(path, jnp.sqrt(diag))
     return GaussMarkov.from_precision(path, diag, off)
 
 
@@ -82,8 +86,6 @@ def _unit_family(path, structure):
     if structure == "block":
         identity = jnp.broadcast_to(jnp.eye(dim, dtype=path.dtype), (len(path), dim, dim))
         return BlockGaussMarkov(path, identity, jnp.zeros_like(identity[1:]))
-    if structure == "mean-field":
-        return MeanField(path, jnp.ones_like(path))
     return GaussMarkov(path, jnp.ones_like(path), jnp.zeros_like(path[1:]))
 
 

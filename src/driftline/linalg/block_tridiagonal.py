@@ -1,7 +1,7 @@
 r"""Symmetric block tridiagonal matrices: product, Cholesky factor, and the band of the inverse.
 
 `diag` holds the symmetric blocks $\Lambda_{tt}$ (T, *batch, D, D), `off` the blocks $\Lambda_{t,t+1}$
-(T-1, *batch, D, D). Derivatives are solves of the recurrence $X_t - G X_{t \pm 1} G^\top = Q_t$
+(T-1, *batch, D, D). Derivatives solve $X_t - G_t X_{t+1} G_t^\top = Q_t$ or its transpose
 (`docs/maths.md`, section 5): O(T D³) time, O(T D²) memory.
 """
 
@@ -60,7 +60,7 @@ def cholesky(
 ) -> tuple[Float[Array, " T *batch D D"], Float[Array, " T-1 *batch D D"]]:
     r"""The factor $B$ of $\Lambda = B^\top B$: upper triangular blocks, positive diagonal.
 
-    Where $\Lambda$ is not positive definite the factor is NaN from the failing step on.
+    Where $\Lambda$ is not positive definite the factor is NaN somewhere, first at the step that fails.
     """
     lower = jnp.linalg.cholesky(pivots(diag, off))
     upper = lax.linalg.triangular_solve(lower[:-1], off, left_side=True, lower=True)

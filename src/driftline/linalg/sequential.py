@@ -1,76 +1,82 @@
 """Substitution and elimination one time step after the other: the fastest order on a CPU.
 
-The loops write into one preallocated array. XLA compiles such a loop to native code without a call per
-step, and the values of one step are contiguous, so that a batch of chains streams through memory once.
+The scalar loops write into one preallocated array. XLA compiles such a loop to native code without a call
+per step, and the values of one step are contiguous, so that a batch of chains streams through memory once.
 Derivatives do not live here: see `bidiagonal`, `tridiagonal` and their block versions.
 """
-
-import math
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-# A step with fewer numbers than this leaves the loop waiting for its own last division; dividing ahead of
-# the loop, all steps at once, then pays for the extra pass through memory (measured in benchmarks/limit.py).
-NARROW = 64
-
 
 def back_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     """Solve $B x = r$ from the last step to the first, for upper bidiagonal $B$."""
-    if len(rhs) == 1:
-        return rhs / diag
-    divided_ahead = math.prod(rhs.shape[1:]) < NARROW
-    if divided_ahead:
-        upper, rhs = upper / diag[:-1], rhs / diag
+    divisor = diag
+    if _is_one_chain(rhs):
+        upper, rhs, divisor = upper / diag[:-1], rhs / diag, None
     last = len(rhs) - 1
-    value = rhs[last] if divided_ahead else rhs[last] / diag[last]
+
+    def value_at(t, rhs):
+        return rhs if divisor is None else rhs / divisor[t]
 
     def step(i, state):
         value, solution = state
         t = last - 1 - i
-        value = rhs[t] - upper[t] * value
-        value = value if divided_ahead else value / diag[t]
+        value = value_at(t, rhs[t] - upper[t] * value)
         return value, solution.at[t].set(value)
 
-    return lax.fori_loop(0, last, step, (value, jnp.zeros_like(rhs).at[last].set(value)))[1]
+    return _loop(last, step, value_at(last, rhs[last]), last, rhs)
 
 
 def forward_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     r"""Solve $B^\top x = r$ from the first step to the last, for upper bidiagonal $B$."""
-    if len(rhs) == 1:
-        return rhs / diag
-    divided_ahead = math.prod(rhs.shape[1:]) < NARROW
-    if divided_ahead:
-        upper, rhs = upper / diag[1:], rhs / diag
-    value = rhs[0] if divided_ahead else rhs[0] / diag[0]
+    divisor = diag
+    if _is_one_chain(rhs):
+        upper, rhs, divisor = upper / diag[1:], rhs / diag, None
+
+    def value_at(t, rhs):
+        return rhs if divisor is None else rhs / divisor[t]
 
     def step(i, state):
         value, solution = state
-        value = rhs[i + 1] - upper[i] * value
-        value = value if divided_ahead else value / diag[i + 1]
+        value = value_at(i + 1, rhs[i + 1] - upper[i] * value)
         return value, solution.at[i + 1].set(value)
 
-    return lax.fori_loop(0, len(rhs) - 1, step, (value, jnp.zeros_like(rhs).at[0].set(value)))[1]
+    return _loop(len(rhs) - 1, step, value_at(0, rhs[0]), 0, rhs)
 
 
 def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) -> Float[Array, " T *shape"]:
     """Pivots $p_t = d_t - e_{t-1}^2 / p_{t-1}$ of Gaussian elimination on a tridiagonal matrix."""
-    if len(diag) == 1:
-        return diag
 
     def step(i, state):
         pivot, result = state
         pivot = diag[i + 1] - off[i] * off[i] / pivot
         return pivot, result.at[i + 1].set(pivot)
 
-    start = (diag[0], jnp.zeros_like(diag).at[0].set(diag[0]))
-    return lax.fori_loop(0, len(off), step, start)[1]
+    return _loop(len(off), step, diag[0], 0, diag)
+
+
+def _is_one_chain(rhs):
+    """Whether a step is a single number, so that a loop would wait for its own last division.
+
+    Dividing ahead of the loop, all steps at once, then pays for its extra pass through memory; for wider
+    steps it does not (`benchmarks/limit.py`).
+    """
+    return rhs[0].size == 1
+
+
+def _loop(num_steps, step, first, place, like):
+    """Run a recurrence from its first value, writing every value into an array like `like`."""
+    solution = jnp.zeros_like(like).at[place].set(first)
+    if num_steps == 0:
+        return solution
+    return lax.fori_loop(0, num_steps, step, (first, solution))[1]
 
 
 def block_back_recurrence(

@@ -55,7 +55,7 @@ def cholesky(
 ) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
     r"""The upper bidiagonal factor $B$ of $\Lambda = B^\top B$ with a positive diagonal.
 
-    Where $\Lambda$ is not positive definite the factor is NaN from the failing step on.
+    Where $\Lambda$ is not positive definite the factor is NaN somewhere, first at the step that fails.
 
     Returns:
         The diagonal and the superdiagonal of $B$.

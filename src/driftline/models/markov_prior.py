@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from driftline.models.checks import fits_shape, number, shape_of, takes
-from driftline.models.priors import AbstractPrior
+from driftline.models.priors import LOG_2PI, AbstractPrior
 
 
 class MarkovPrior(AbstractPrior):
@@ -69,10 +69,27 @@ class MarkovPrior(AbstractPrior):
         """Log density of a step given the one before it."""
         return self.transition(value, previous, gap, *self._last())
 
+    def transition_terms(
+        self,
+        values: Float[Array, " K *shape"],
+        previous: Float[Array, " K *shape"],
+        gaps: Float[Array, " K"],
+    ) -> Float[Array, " K"]:
+        """Log densities of several steps given the ones before them."""
+        cut = jnp.isinf(gaps)
+        steps = cut.reshape(len(gaps), *(1 for _ in self.shape))
+        # A step after a cut is a standard normal; the user's function must not spoil its gradient.
+        safe = jnp.where(steps, jax.lax.stop_gradient(values), values)
+        safe_previous = jnp.where(steps, jax.lax.stop_gradient(previous), previous)
+        safe_gaps = jnp.where(cut, 1.0, gaps).astype(values.dtype)
+        terms = jax.vmap(self.transition_log_prob)(safe, safe_previous, safe_gaps)
+        apart = -0.5 * (values * values + LOG_2PI).reshape(len(values), -1).sum(axis=1)
+        return jnp.where(cut, apart, terms)
+
     def log_prob(self, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]) -> Float[Array, ""]:
         """See `AbstractPrior`."""
-        steps = jax.vmap(self.transition_log_prob)(path[1:], path[:-1], gaps.astype(path.dtype))
-        return self.initial_log_prob(path[0]) + jnp.sum(steps)
+        terms = self.transition_terms(path[1:], path[:-1], gaps)
+        return self.initial_log_prob(path[0]) + jnp.sum(terms)
 
     def mean_path(self, gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """See `AbstractPrior`: the `start`, at every step."""

@@ -4,6 +4,7 @@ import datetime
 from typing import Any
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
@@ -75,11 +76,12 @@ def as_times(
         gaps = np.diff(labels.astype(np.float64))
     _check_increasing(labels, gaps)
     if labels.dtype.kind != "M":
+        if unit is not None:
+            raise ValueError(
+                f"time_unit={unit!r} is for dates, but times are numbers; divide the numbers instead"
+            )
         return labels, gaps, None
-    if unit is None:
-        length = float(np.median(gaps)) if len(gaps) else 86_400e9
-    else:
-        length = float(np.timedelta64(unit).astype("timedelta64[ns]").astype(np.int64))
+    length = _unit_length(unit, gaps)
     return labels, gaps / length, np.timedelta64(round(length), "ns")
 
 
@@ -104,6 +106,30 @@ def observe(
             missing = _whole_steps(missing)
     return Observations(
         jnp.asarray(_filled(values, missing)), jnp.asarray(~missing), jnp.asarray(gaps, float)
+    )
+
+
+def pad(observations: Observations, likelihood: AbstractLikelihood) -> Observations:
+    """Fill a series up to a power of two with steps that are cut off and not observed.
+
+    Series of similar length then share one compiled program. The extra steps take no part: an infinite
+    gap makes them independent standard normals, and they add nothing to the ELBO. A likelihood with numbers
+    for every single step, such as exposures, is left as it is.
+    """
+    num_steps = len(observations.values)
+    length = max(16, 1 << (num_steps - 1).bit_length())
+    per_step = any(np.ndim(leaf) and len(leaf) == num_steps for leaf in jax.tree.leaves(likelihood))
+    if length == num_steps or per_step:
+        return observations
+    extra = length - num_steps
+
+    def filled(array, value):
+        return jnp.concatenate([array, jnp.broadcast_to(value, (extra, *array.shape[1:]))])
+
+    return Observations(
+        filled(observations.values, observations.values[-1]),
+        filled(observations.observed, jnp.asarray(False)),
+        filled(observations.gaps, jnp.asarray(jnp.inf, observations.gaps.dtype)),
     )
 
 
@@ -149,6 +175,21 @@ def _as_labels(times):
     if labels.dtype.kind not in "iufM":
         raise TypeError(f"times must be numbers or dates, got {labels.dtype} such as {labels.flat[0]!r}")
     return labels
+
+
+def _unit_length(unit, gaps):
+    """Length of one unit of time in nanoseconds."""
+    if unit is None:
+        return float(np.median(gaps)) if len(gaps) else 86_400e9
+    try:
+        length = float(np.timedelta64(unit).astype("timedelta64[ns]").astype(np.int64))
+    except (TypeError, ValueError) as error:
+        raise TypeError(
+            f'time_unit must be a length of time such as np.timedelta64(1, "D"), got {unit!r}'
+        ) from error
+    if length <= 0:
+        raise ValueError(f"time_unit must be longer than nothing, got {unit!r}")
+    return length
 
 
 def _check_increasing(labels, gaps):

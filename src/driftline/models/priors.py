@@ -19,7 +19,8 @@ LOG_2PI = math.log(2.0 * math.pi)
 class AbstractPrior(eqx.Module):
     """A density over paths of shape (T, *shape) that is Markov in time.
 
-    `gaps` are the T-1 lengths of time between neighbouring steps; all ones for plain steps.
+    `gaps` are the T-1 lengths of time between neighbouring steps; all ones for plain steps. An infinite
+    gap cuts the path: what follows it is a standard normal of its own, which serves to fill up arrays.
     """
 
     shape: eqx.AbstractVar[tuple[int, ...]]
@@ -61,8 +62,18 @@ class AbstractLinearPrior(AbstractGaussianPrior):
     """A Gaussian prior that is given by its steps."""
 
     @abc.abstractmethod
+    def linear_steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
+        """The chain over the given finite gaps, in the precision of `gaps`."""
+
     def steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
-        """The chain over the given gaps, in the precision of `gaps`."""
+        """The chain over the given gaps, cut where they are infinite."""
+        steps = self.linear_steps(jnp.where(jnp.isinf(gaps), 1.0, gaps))
+        cut = _over_time(jnp.isinf(gaps), self.shape)
+        return steps._replace(
+            slope=jnp.where(cut, 0.0, steps.slope),
+            shift=jnp.where(cut, 0.0, steps.shift),
+            scale=jnp.where(cut, 1.0, steps.scale),
+        )
 
     def log_prob(self, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]) -> Float[Array, ""]:
         """See `AbstractPrior`."""
@@ -120,7 +131,7 @@ class RandomWalk(AbstractLinearPrior):
     def __check_init__(self):
         _check_shapes(self, "scale", "initial_mean", "initial_scale")
 
-    def steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
+    def linear_steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
         """See `AbstractLinearPrior`."""
         scale = _each(self, "scale", gaps)
         return _linear_steps(
@@ -166,7 +177,7 @@ class AR1(AbstractLinearPrior):
                 "use RandomWalk for a path that does not return to a level"
             )
 
-    def steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
+    def linear_steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
         """See `AbstractLinearPrior`."""
         level, decay, scale = (_each(self, name, gaps) for name in ("mean", "decay", "scale"))
         return _linear_steps(
@@ -205,7 +216,7 @@ class OrnsteinUhlenbeck(AbstractLinearPrior):
     def __check_init__(self):
         _check_shapes(self, "mean", "rate", "scale")
 
-    def steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
+    def linear_steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
         """See `AbstractLinearPrior`."""
         level, rate, scale = (_each(self, name, gaps) for name in ("mean", "rate", "scale"))
         turned = rate * _over_time(gaps, self.shape)
@@ -263,9 +274,13 @@ class Diffusion(AbstractGaussianPrior):
         self, gaps: Float[Array, " gaps"]
     ) -> tuple[Float[Array, " gaps+1 *shape"], Float[Array, " gaps *shape"]]:
         """See `AbstractGaussianPrior`."""
-        weight = 1.0 / (_each(self, "diffusion", gaps) * _over_time(gaps, self.shape))
+        cut = jnp.isinf(gaps)
+        spread = _over_time(jnp.where(cut, 1.0, gaps), self.shape)
+        weight = 1.0 / (_each(self, "diffusion", gaps) * spread)
+        weight = jnp.where(_over_time(cut, self.shape), 0.0, weight)
         pull = 1.0 / _each(self, "scale", gaps) ** 2
         diag = jnp.broadcast_to(pull, (len(gaps) + 1, *self.shape))
+        diag = diag.at[1:].set(jnp.where(_over_time(cut, self.shape), 1.0, diag[1:]))
         return diag.at[1:].add(weight).at[:-1].add(weight), -weight
 
     def simulate(self, key: Key[Array, ""], gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:

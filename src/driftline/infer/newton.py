@@ -1,0 +1,181 @@
+r"""Natural-gradient steps in the structured family: tens of iterations, and no noise.
+
+$$\Lambda \leftarrow (1-\rho)\Lambda - \rho\,E_q[\nabla^2 \log p], \qquad
+  \mu \leftarrow \mu + \rho\,\Lambda^{-1} E_q[\nabla \log p].$$
+
+The Hessian of a Markov model has the family's own band, so the step stays in the family and costs O(T). The
+expectations are deterministic, so the ELBO is too: a step that lowers it, or that leaves the positive
+definite matrices, is halved. With a linear-Gaussian model one step is exact. See `docs/maths.md`, section 9.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.infer.expectation import Moments, expected_log_joint, moments
+from driftline.infer.outcome import Outcome
+from driftline.infer.progress import Reporter
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+
+ITERATIONS_PER_CALL = 10
+SMALLEST_STEP = 1e-7
+ROUNDING = 1e-13  # of the ELBO, relative to its size
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Options of `method="newton"`.
+
+    Attributes:
+        max_iterations: Steps after which the fit stops, converged or not; halved steps count.
+        tolerance: Rise of the ELBO in nats below which a full step ends the fit.
+    """
+
+    max_iterations: int = 300
+    tolerance: float = 1e-6
+
+    def __post_init__(self):
+        if not isinstance(self.max_iterations, int | np.integer) or self.max_iterations < 1:
+            raise ValueError(f"max_iterations must be a whole number from 1 on, got {self.max_iterations!r}")
+        if not self.tolerance > 0:
+            raise ValueError(f"tolerance must be greater than zero, got {self.tolerance!r}")
+
+
+class State(NamedTuple):
+    """Where the fit is.
+
+    Attributes:
+        q: The best member of the family so far.
+        elbo: Its ELBO.
+        slope: Derivatives of its expected log joint with respect to its moments.
+        step: Size of the next step to try.
+        rise: By how much the last accepted step raised the ELBO, per unit of step.
+        iteration: Number of steps tried.
+    """
+
+    q: GaussMarkov | BlockGaussMarkov
+    elbo: Float[Array, ""]
+    slope: Moments
+    step: Float[Array, ""]
+    rise: Float[Array, ""]
+    iteration: Float[Array, ""]
+
+
+def maximise(
+    model: Model,
+    observations: Observations,
+    q: GaussMarkov | BlockGaussMarkov,
+    settings: Settings,
+    *,
+    reporter: Reporter,
+) -> Outcome:
+    """Maximise the ELBO over the family of `q`, starting from `q`."""
+    state = _begin(q, model, observations)
+    _check_start(state)
+    elbos, message = [float(state.elbo)], ""
+    try:
+        while not (message := _verdict(state, settings)):
+            limit = min(int(state.iteration) + ITERATIONS_PER_CALL, settings.max_iterations)
+            state = _iterate(state, model, observations, jnp.asarray(limit), jnp.asarray(settings.tolerance))
+            elbos.append(float(state.elbo))
+            norm = float(jnp.sqrt(jnp.mean(state.slope.mean**2)))
+            reporter.update(int(state.iteration), elbos[-1], norm)
+    except KeyboardInterrupt:
+        message = f"interrupted after {int(state.iteration)} steps"
+    reporter.close()
+    return Outcome(
+        state.q,
+        float(state.elbo),
+        0.0,
+        converged=message.startswith("converged"),
+        iterations=int(state.iteration),
+        message=message,
+        history={"elbo": np.array(elbos)},
+    )
+
+
+def _verdict(state: State, settings: Settings) -> str:
+    iterations = int(state.iteration)
+    if float(state.rise) <= settings.tolerance + ROUNDING * abs(float(state.elbo)):
+        return f"converged after {iterations} steps"
+    if float(state.step) < SMALLEST_STEP:
+        return f"stalled after {iterations} steps: no step raises the ELBO further"
+    if iterations >= settings.max_iterations:
+        return f"not converged after {iterations} steps; raise max_iterations or tolerance"
+    return ""
+
+
+@eqx.filter_jit
+def _begin(q, model, observations) -> State:
+    elbo, slope = _evaluate(q, model, observations)
+    one = jnp.ones_like(elbo)
+    return State(q, elbo, slope, one, jnp.inf * one, jnp.zeros((), int))
+
+
+@eqx.filter_jit
+def _iterate(state, model, observations, limit, tolerance) -> State:
+    """Try steps until one that is accepted brings less than the tolerance, or up to a limit."""
+
+    def goes_on(state):
+        done = state.rise <= tolerance + ROUNDING * jnp.abs(state.elbo)
+        return ~done & (state.iteration < limit) & (state.step >= SMALLEST_STEP)
+
+    def try_step(state):
+        q = _stepped(state)
+        elbo, slope = _evaluate(q, model, observations)
+        accepted = elbo >= state.elbo - ROUNDING * jnp.abs(state.elbo)  # False for NaN
+        new = State(
+            q,
+            elbo,
+            slope,
+            jnp.minimum(1.0, 2.0 * state.step),
+            jnp.maximum(elbo - state.elbo, 0.0) / state.step,
+            state.iteration + 1,
+        )
+        old = state._replace(step=0.5 * state.step, iteration=state.iteration + 1)
+        return jax.tree.map(lambda a, b: jnp.where(accepted, a, b), new, old)
+
+    return jax.lax.while_loop(goes_on, try_step, state)
+
+
+def _evaluate(q, model, observations):
+    """The ELBO, and the derivatives of the expected log joint with respect to the moments of q."""
+    blocks = isinstance(q, BlockGaussMarkov)
+
+    def expected(moments):
+        return expected_log_joint(moments, model, observations, blocks=blocks)
+
+    value, slope = jax.value_and_grad(expected)(moments(q))
+    return value + q.entropy(), slope
+
+
+def _stepped(state: State) -> GaussMarkov | BlockGaussMarkov:
+    """The member one step along the natural gradient."""
+    q, slope, step = state.q, state.slope, state.step
+    diag, off = q.precision()
+    within = slope.within
+    if isinstance(q, BlockGaussMarkov):
+        within = 0.5 * (within + within.mT)
+    diag = (1.0 - step) * diag - step * 2.0 * within
+    off = (1.0 - step) * off - step * slope.between
+    move = type(q).from_natural(slope.mean, diag, off)  # its mean is the precision's solve
+    return eqx.tree_at(lambda move: move.mean, move, q.mean + step * move.mean)
+
+
+def _check_start(state: State) -> None:
+    if np.isfinite(float(state.elbo)):
+        return
+    slope = np.asarray(state.slope.mean)
+    bad = ~np.isfinite(slope).reshape(len(slope), -1).all(axis=1)
+    where = f" at step {int(np.argmax(bad))}" if bad.any() else ""
+    raise ValueError(
+        f"the expected log joint is {float(state.elbo)} where the fit begins{where}; check that the model is "
+        "finite for all paths within a few prior standard deviations, or narrow the prior"
+    )
