@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from driftline.models import OrnsteinUhlenbeck as OrnsteinUhlenbeck
     from driftline.models import Poisson as Poisson
     from driftline.models import RandomWalk as RandomWalk
+    from driftline.models import StochasticVolatility as StochasticVolatility
     from driftline.models import StudentT as StudentT
+    from driftline.models import learn as learn
     from driftline.posterior import Posterior as Posterior
     from driftline.posterior import load as load
 
@@ -52,7 +54,9 @@ _HOMES = {
         "OrnsteinUhlenbeck",
         "Poisson",
         "RandomWalk",
+        "StochasticVolatility",
         "StudentT",
+        "learn",
     ),
     "driftline.posterior": ("Posterior", "load"),
 }

@@ -11,6 +11,7 @@ import numpy as np
 
 from driftline import files
 from driftline.families import AbstractFamily, BlockGaussMarkov, FullRank, GaussMarkov, MeanField
+from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.spec import from_spec, to_spec
 
@@ -35,6 +36,8 @@ class Posterior:
         iterations: Number of steps that the method took.
         message: One sentence on how the fit ended.
         history: Arrays over the iterations, such as `elbo`, `gradient_norm` and `rate`.
+        parameters: The learnt numbers by their places, such as `prior.decay`; each has `mean`, `sd` and
+            `interval`. The path is averaged over them: `q` has the moments of that mixture.
     """
 
     q: AbstractFamily
@@ -49,6 +52,7 @@ class Posterior:
     iterations: int
     message: str
     history: dict[str, np.ndarray]
+    parameters: dict[str, LearntNumber] = dataclasses.field(default_factory=dict)
     mean: np.ndarray = dataclasses.field(init=False)
     sd: np.ndarray = dataclasses.field(init=False)
 
@@ -91,6 +95,8 @@ class Posterior:
         """Write everything to one file that `dl.load` reads; a model with functions is left out."""
         arrays = {f"q.{name}": np.asarray(leaf) for name, leaf in vars(self.q).items()}
         arrays |= {f"history.{name}": column for name, column in self.history.items()}
+        for place, number in self.parameters.items():
+            arrays |= {f"values of {place}": number.values, f"weights of {place}": number.weights}
         dates = self.times.dtype.kind == "M"
         times = self.times.astype("datetime64[ns]").astype(np.int64) if dates else self.times
         unit = None if self.time_unit is None else int(self.time_unit.astype("timedelta64[ns]").astype(int))
@@ -99,6 +105,7 @@ class Posterior:
             "model": None if self.model is None else to_spec(self.model),
             "dates": str(self.times.dtype) if dates else None,
             "time_unit_ns": unit,
+            "parameters": list(self.parameters),
             **{name: getattr(self, name) for name in _PLAIN},
         }
         files.write(path, KIND, VERSION, arrays | {"values": self.values, "times": times}, facts)
@@ -131,6 +138,10 @@ def load(path: str | os.PathLike) -> Posterior:
             name.removeprefix("history."): array
             for name, array in arrays.items()
             if name.startswith("history.")
+        },
+        parameters={
+            place: LearntNumber(arrays[f"values of {place}"], arrays[f"weights of {place}"])
+            for place in facts["parameters"]
         },
         **{name: facts[name] for name in _PLAIN},
     )

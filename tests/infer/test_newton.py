@@ -2,10 +2,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from support.smoothing import chain_moments, condition
 
 import driftline as dl
 from driftline import datasets
+from support.smoothing import chain_moments, condition
 
 LOG_2PI = np.log(2 * np.pi)
 

@@ -59,12 +59,12 @@ def _coal(picture):
     years, disasters = datasets.coal()
     walk = dl.RandomWalk(scale=0.15, initial_mean=1.0, initial_scale=1.0)
     model = dl.Model(walk, dl.Poisson())
-    post, seconds = _timed(dl.fit, model, disasters, times=years, method="bbvi")
+    post, seconds = _timed(dl.fit, model, disasters, times=years)
     first, last = np.exp(post.mean[[list(years).index(1860), list(years).index(1930)]])
     paths = post.sample(4000, seed=1)
     fell = (paths[:, list(years).index(1930)] < paths[:, list(years).index(1860)]).mean()
     result = f"{first:.1f} disasters a year in 1860, {last:.1f} in 1930; it fell with probability {fell:.3f}"
-    yield "Coal disasters", "bbvi", post.elbo, post.iterations, seconds, result
+    yield "Coal disasters", "newton", post.elbo, post.iterations, seconds, result
     _draw_coal(post, picture)
 
 

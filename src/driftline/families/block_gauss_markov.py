@@ -45,6 +45,19 @@ class BlockGaussMarkov(AbstractFamily):
         mean = block_bidiagonal.solve(diag, upper, half)
         return cls(mean.reshape(linear.shape), diag, upper)
 
+    @classmethod
+    def from_moments(
+        cls,
+        mean: Float[Array, " T *shape"],
+        within: Float[Array, " T D D"],
+        between: Float[Array, " T-1 D D"],
+    ) -> "BlockGaussMarkov":
+        """The member with given covariance blocks: of all densities, the one of most entropy."""
+        slope = jnp.linalg.solve(within[1:], between.mT).mT
+        rest = within.at[:-1].add(-slope @ between.mT)
+        diag = jnp.linalg.cholesky(jnp.linalg.inv(rest)).mT
+        return cls(mean, diag, -diag[:-1] @ slope)
+
     def precision(self) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
         r"""Diagonal and off-diagonal blocks of $\Lambda$."""
         return block_tridiagonal.from_factor(self.diag, self.upper)

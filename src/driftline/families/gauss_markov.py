@@ -42,6 +42,19 @@ class GaussMarkov(AbstractFamily):
         half = bidiagonal.solve_transposed(diag, upper, linear)
         return cls(bidiagonal.solve(diag, upper, half), diag, upper)
 
+    @classmethod
+    def from_moments(
+        cls,
+        mean: Float[Array, " T *shape"],
+        variances: Float[Array, " T *shape"],
+        lag_covariances: Float[Array, " T-1 *shape"],
+    ) -> "GaussMarkov":
+        """The member with given variances and lag covariances: of all densities, the one of most entropy."""
+        slope = lag_covariances / variances[1:]
+        rest = variances.at[:-1].add(-slope * lag_covariances)
+        diag = 1.0 / jnp.sqrt(rest)
+        return cls(mean, diag, -diag[:-1] * slope)
+
     def precision(self) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
         r"""Diagonal and off-diagonal of $\Lambda$."""
         return tridiagonal.from_factor(self.diag, self.upper)

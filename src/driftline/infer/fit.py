@@ -5,12 +5,14 @@ from typing import Any
 
 import jax
 
-from driftline.infer import bbvi, kalman, newton
+from driftline.infer import bbvi, integrate, kalman, newton
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.infer.start import begin, starting_family, without_correlations
+from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.observations import as_times, as_values, observe, pad
+from driftline.models.parameters import learnt, with_values
 from driftline.posterior import Posterior
 
 SETTINGS = {"newton": newton.Settings, "bbvi": bbvi.Settings, "mean-field": bbvi.Settings, "exact": None}
@@ -27,6 +29,7 @@ def fit(
     structure: str = "chains",
     seed: int = 0,
     progress: Any = None,
+    parameters: str = "integrate",
     **options: Any,
 ) -> Posterior:
     """Fit a model to a series.
@@ -46,6 +49,8 @@ def fit(
             couples them all.
         seed: The same seed gives the same numbers.
         progress: True or False, a function that takes a `Progress`, or None for a line on a terminal.
+        parameters: For numbers marked with `dl.learn`: "integrate" for a posterior over them, over which
+            the path is averaged, or "maximise" for their most probable values.
         options: `max_iterations` and `tolerance`; for "bbvi" and "mean-field" also `samples`,
             `learning_rate`, `estimator`, `basis`. See `driftline.infer.newton.Settings` and
             `driftline.infer.bbvi.Settings`.
@@ -60,14 +65,20 @@ def fit(
         >>> post.mean.shape
         (5,)
     """
-    settings = _settings(model, method, structure, options)
+    settings = _settings(model, method, structure, parameters, options)
     values = as_values(x)
     labels, gaps, unit = as_times(times, x, len(values), time_unit)
     with jax.enable_x64(True):
         observations = observe(values, gaps, model.likelihood, model.prior.shape)
-        outcome = _run(model, observations, method, structure, settings, seed, progress)
+        if learnt(model):
+            learning = _run_learning(model, observations, structure, settings, progress, parameters)
+            outcome, numbers = learning.outcome, _numbers(learning)
+            model = with_values(model, {place: number.mean for place, number in numbers.items()})
+        else:
+            outcome, numbers = _run(model, observations, method, structure, settings, seed, progress), {}
     return Posterior(
         model=model,
+        parameters=numbers,
         values=values,
         times=labels,
         time_unit=unit,
@@ -76,13 +87,20 @@ def fit(
     )
 
 
-def _settings(model, method, structure, options):
+def _settings(model, method, structure, parameters, options):
     if not isinstance(model, Model):
         raise TypeError(f"fit takes a dl.Model(prior, likelihood) first, got {model!r}")
     if method not in SETTINGS:
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(SETTINGS)}")
     if structure not in STRUCTURES:
         raise ValueError(f"unknown structure {structure!r}; choose one of {', '.join(STRUCTURES)}")
+    if parameters not in ("integrate", "maximise"):
+        raise ValueError(f"parameters must be 'integrate' or 'maximise', got {parameters!r}")
+    if learnt(model) and method != "newton":
+        raise ValueError(
+            f"method {method!r} cannot learn {', '.join(learnt(model))}; use method='newton', or give the "
+            "model fixed numbers"
+        )
     options = {name: value for name, value in options.items() if value is not None}
     settings = SETTINGS[method]
     known = () if settings is None else tuple(field.name for field in dataclasses.fields(settings))
@@ -116,6 +134,23 @@ def _run_padded(model, observations, structure, settings, progress) -> Outcome:
     reporter = Reporter("newton", settings.max_iterations, progress)
     outcome = newton.maximise(model, padded, q, settings, reporter=reporter)
     return dataclasses.replace(outcome, q=_first(outcome.q, num_steps))
+
+
+def _run_learning(model, observations, structure, settings, progress, parameters) -> integrate.Learning:
+    num_steps = len(observations.values)
+    padded = pad(observations, model.likelihood)
+
+    def start(model):
+        return starting_family(model, begin(model, padded), padded, structure)
+
+    reporter = Reporter("learning", integrate.MOST_CLIMBS, progress)
+    learning = integrate.learn_numbers(model, padded, start, settings, mode=parameters, reporter=reporter)
+    outcome = dataclasses.replace(learning.outcome, q=_first(learning.outcome.q, num_steps))
+    return learning._replace(outcome=outcome)
+
+
+def _numbers(learning) -> dict[str, LearntNumber]:
+    return {place: LearntNumber(values, learning.weights) for place, values in learning.values.items()}
 
 
 def _first(q, num_steps):

@@ -77,13 +77,13 @@ def maximise(
     reporter: Reporter,
 ) -> Outcome:
     """Maximise the ELBO over the family of `q`, starting from `q`."""
-    state = _begin(q, model, observations)
+    state = begin(q, model, observations)
     _check_start(state)
     elbos, message = [float(state.elbo)], ""
     try:
         while not (message := _verdict(state, settings)):
             limit = min(int(state.iteration) + ITERATIONS_PER_CALL, settings.max_iterations)
-            state = _iterate(state, model, observations, jnp.asarray(limit), jnp.asarray(settings.tolerance))
+            state = iterate(state, model, observations, jnp.asarray(limit), jnp.asarray(settings.tolerance))
             elbos.append(float(state.elbo))
             norm = float(jnp.sqrt(jnp.mean(state.slope.mean**2)))
             reporter.update(int(state.iteration), elbos[-1], norm)
@@ -113,14 +113,15 @@ def _verdict(state: State, settings: Settings) -> str:
 
 
 @eqx.filter_jit
-def _begin(q, model, observations) -> State:
+def begin(q, model, observations) -> State:
+    """The state of a fit that starts from `q`."""
     elbo, slope = _evaluate(q, model, observations)
     one = jnp.ones_like(elbo)
     return State(q, elbo, slope, one, jnp.inf * one, jnp.zeros((), int))
 
 
 @eqx.filter_jit
-def _iterate(state, model, observations, limit, tolerance) -> State:
+def iterate(state, model, observations, limit, tolerance) -> State:
     """Try steps until one that is accepted brings less than the tolerance, or up to a limit."""
 
     def goes_on(state):

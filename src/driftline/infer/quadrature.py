@@ -21,7 +21,7 @@ def standard_normal(num_axes: int) -> tuple[np.ndarray, np.ndarray]:
     """
     if num_axes in PER_AXIS:
         return _product_rule(num_axes, PER_AXIS[num_axes])
-    half = _quasi_normal(NUM_QUASI_RANDOM // 2, num_axes)
+    half = quasi_normal(NUM_QUASI_RANDOM // 2, num_axes)
     if num_axes <= len(half) // 2:
         second = half.T @ half / len(half)
         half = half @ np.linalg.inv(np.linalg.cholesky(second)).T
@@ -40,7 +40,7 @@ def _product_rule(num_axes, per_axis):
     return points[keep], products[keep] / products[keep].sum()
 
 
-def _quasi_normal(num_points, num_axes):
+def quasi_normal(num_points: int, num_axes: int) -> np.ndarray:
     """A Kronecker sequence on the generalised golden ratio, mapped to normal quantiles."""
     ratio = 1.5
     for _ in range(60):  # the positive root of x^(n+1) = x + 1, by fixed-point iteration

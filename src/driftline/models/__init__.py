@@ -11,7 +11,9 @@ from driftline.models.likelihoods import Poisson as Poisson
 from driftline.models.likelihoods import StudentT as StudentT
 from driftline.models.markov_prior import MarkovPrior as MarkovPrior
 from driftline.models.model import Model as Model
+from driftline.models.parameters import learn as learn
 from driftline.models.priors import AR1 as AR1
 from driftline.models.priors import Diffusion as Diffusion
 from driftline.models.priors import OrnsteinUhlenbeck as OrnsteinUhlenbeck
 from driftline.models.priors import RandomWalk as RandomWalk
+from driftline.models.stochastic_volatility import StochasticVolatility as StochasticVolatility

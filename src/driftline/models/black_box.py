@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from driftline.models.checks import takes
+from driftline.models.checks import numbers, takes
 from driftline.models.likelihoods import AbstractLikelihood
 
 
@@ -35,7 +35,7 @@ class Likelihood(AbstractLikelihood):
     def __init__(self, function, *, params=None, elementwise=False, draw=None):
         takes("the likelihood", function, ("x", "z"), 0 if params is None else 1)
         self.function = function
-        self.params = None if params is None else jax.tree.map(np.asarray, params)
+        self.params = None if params is None else numbers(params)
         self.elementwise = elementwise
         self.draw = draw
 

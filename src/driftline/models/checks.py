@@ -6,10 +6,20 @@ Every number is kept as a float64 array, so that changing it compiles nothing an
 import inspect
 from collections.abc import Callable
 
+import jax
 import numpy as np
 
+from driftline.models.parameters import Learn, narrowed
 
-def number(owner: str, name: str, value: object, *, positive: bool = False) -> np.ndarray:
+
+def number(
+    owner: str,
+    name: str,
+    value: object,
+    *,
+    positive: bool = False,
+    between: tuple[float, float] | None = None,
+) -> np.ndarray | Learn:
     """A finite number, or array of numbers, that a model is built with.
 
     Args:
@@ -17,7 +27,14 @@ def number(owner: str, name: str, value: object, *, positive: bool = False) -> n
         name: The argument's name.
         value: What the user gave.
         positive: Whether it must be greater than zero.
+        between: Ends of where it must be, themselves not allowed.
+
+    Returns:
+        The number as an array, or, if it is to be learnt, its mark with the support that is allowed here.
     """
+    lower, upper = (0.0, np.inf) if positive else between or (-np.inf, np.inf)
+    if isinstance(value, Learn):
+        return narrowed(value, f"{owner}({name}=...)", lower, upper)
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -28,6 +45,8 @@ def number(owner: str, name: str, value: object, *, positive: bool = False) -> n
         raise ValueError(f"{owner}({name}=...) must be finite, got {value!r}")
     if positive and not np.all(array > 0):
         raise ValueError(f"{owner}({name}=...) must be greater than zero, got {value!r}")
+    if between is not None and not np.all((array > lower) & (array < upper)):
+        raise ValueError(f"{owner}({name}=...) must lie between {lower:g} and {upper:g}, got {value!r}")
     return array
 
 
@@ -43,8 +62,18 @@ def shape_of(owner: str, shape: object) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def fits_shape(owner: str, name: str, value: np.ndarray, shape: tuple[int, ...]) -> None:
+def numbers(params: object) -> object:
+    """The numbers that a user's function takes, as arrays, so that changing them compiles nothing anew."""
+    return jax.tree.map(
+        lambda leaf: leaf if isinstance(leaf, Learn) else np.asarray(leaf),
+        params,
+        is_leaf=lambda leaf: isinstance(leaf, Learn),
+    )
+
+
+def fits_shape(owner: str, name: str, value: np.ndarray | Learn, shape: tuple[int, ...]) -> None:
     """Refuse a number that cannot stand at every element of one time step."""
+    value = value.start if isinstance(value, Learn) else value
     try:
         fits = np.broadcast_shapes(value.shape, shape) == shape
     except ValueError:

@@ -60,7 +60,7 @@ class Gaussian(AbstractElementwise):
 
     scale: Any
 
-    def __init__(self, scale=1.0):
+    def __init__(self, scale: Any = 1.0):
         self.scale = number("Gaussian", "scale", scale, positive=True)
 
     def terms(self, values, path):
@@ -88,7 +88,7 @@ class StudentT(AbstractElementwise):
     df: Any
     scale: Any
 
-    def __init__(self, df=4.0, scale=1.0):
+    def __init__(self, df: Any = 4.0, scale: Any = 1.0):
         self.df = number("StudentT", "df", df, positive=True)
         self.scale = number("StudentT", "scale", scale, positive=True)
 
@@ -119,7 +119,7 @@ class Poisson(AbstractElementwise):
 
     exposure: Any
 
-    def __init__(self, exposure=1.0):
+    def __init__(self, exposure: Any = 1.0):
         self.exposure = number("Poisson", "exposure", exposure, positive=True)
 
     def terms(self, values, path):
@@ -148,7 +148,7 @@ class NegativeBinomial(AbstractElementwise):
     concentration: Any
     exposure: Any
 
-    def __init__(self, concentration=1.0, exposure=1.0):
+    def __init__(self, concentration: Any = 1.0, exposure: Any = 1.0):
         self.concentration = number("NegativeBinomial", "concentration", concentration, positive=True)
         self.exposure = number("NegativeBinomial", "exposure", exposure, positive=True)
 
@@ -202,7 +202,7 @@ class Binomial(AbstractElementwise):
 
     trials: Any
 
-    def __init__(self, trials):
+    def __init__(self, trials: Any):
         self.trials = number("Binomial", "trials", trials, positive=True)
 
     def terms(self, values, path):

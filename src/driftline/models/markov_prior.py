@@ -7,10 +7,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-import numpy as np
 from jaxtyping import Array, Float, Key
 
-from driftline.models.checks import fits_shape, number, shape_of, takes
+from driftline.models.checks import fits_shape, number, numbers, shape_of, takes
 from driftline.models.priors import LOG_2PI, AbstractPrior
 
 
@@ -50,7 +49,7 @@ class MarkovPrior(AbstractPrior):
         self.shape = shape_of("MarkovPrior", shape)
         self.initial = initial
         self.transition = transition
-        self.params = None if params is None else jax.tree.map(np.asarray, params)
+        self.params = None if params is None else numbers(params)
         self.start = number("MarkovPrior", "start", start)
         self.draw_initial = draw_initial
         self.draw_transition = draw_transition

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float
 from driftline.models.black_box import Likelihood
 from driftline.models.likelihoods import AbstractLikelihood
 from driftline.models.observations import Observations, as_times
+from driftline.models.parameters import learnt, with_values
 from driftline.models.priors import AbstractPrior
 
 
@@ -65,7 +66,7 @@ class Model(eqx.Module):
     def simulate(
         self, num_steps: int | None = None, *, times: Any = None, seed: int = 0
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Draw a path and observations of it.
+        """Draw a path and observations of it; numbers to be learnt are taken at their start.
 
         Args:
             num_steps: Number of steps at equal distances; or
@@ -82,6 +83,7 @@ class Model(eqx.Module):
             raise ValueError(f"simulate needs at least one step, got {num_steps}")
         _, gaps, _ = as_times(times, None, num_steps)
         key_path, key_data = jr.split(jr.key(seed))
+        model = with_values(self, {place: number.start for place, number in learnt(self).items()})
         with jax.enable_x64(True):
-            path = self.prior.simulate(key_path, jnp.asarray(gaps))
-            return np.asarray(path), np.asarray(self.likelihood.simulate(key_data, path))
+            path = model.prior.simulate(key_path, jnp.asarray(gaps))
+            return np.array(path), np.array(model.likelihood.simulate(key_data, path))

@@ -12,6 +12,7 @@ from jaxtyping import Array, Float, Key
 
 from driftline.linalg import bidiagonal, tridiagonal
 from driftline.models.checks import fits_shape, number, shape_of
+from driftline.models.parameters import Learn
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -122,7 +123,7 @@ class RandomWalk(AbstractLinearPrior):
     initial_scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, scale=1.0, *, initial_mean=0.0, initial_scale=1.0, shape=()):
+    def __init__(self, scale: Any = 1.0, *, initial_mean: Any = 0.0, initial_scale: Any = 1.0, shape=()):
         self.shape = shape_of("RandomWalk", shape)
         self.scale = number("RandomWalk", "scale", scale, positive=True)
         self.initial_mean = number("RandomWalk", "initial_mean", initial_mean)
@@ -153,7 +154,7 @@ class AR1(AbstractLinearPrior):
 
     Args:
         mean: Level to which the path returns.
-        decay: Correlation of neighbouring steps, between -1 and 1.
+        decay: Correlation of neighbouring steps, between -1 and 1; for 1 there is `RandomWalk`.
         scale: Standard deviation of the noise added at each step.
         shape: Shape of the path at one time, `()` for a scalar path.
     """
@@ -163,19 +164,14 @@ class AR1(AbstractLinearPrior):
     scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, mean=0.0, decay=0.95, scale=1.0, *, shape=()):
+    def __init__(self, mean: Any = 0.0, decay: Any = 0.95, scale: Any = 1.0, *, shape=()):
         self.shape = shape_of("AR1", shape)
         self.mean = number("AR1", "mean", mean)
-        self.decay = number("AR1", "decay", decay)
+        self.decay = number("AR1", "decay", decay, between=(-1.0, 1.0))
         self.scale = number("AR1", "scale", scale, positive=True)
 
     def __check_init__(self):
         _check_shapes(self, "mean", "decay", "scale")
-        if isinstance(self.decay, np.ndarray) and not np.all(np.abs(self.decay) < 1):
-            raise ValueError(
-                f"AR1(decay=...) must lie between -1 and 1, got {self.decay}; "
-                "use RandomWalk for a path that does not return to a level"
-            )
 
     def linear_steps(self, gaps: Float[Array, " gaps"]) -> LinearSteps:
         """See `AbstractLinearPrior`."""
@@ -207,7 +203,7 @@ class OrnsteinUhlenbeck(AbstractLinearPrior):
     scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, mean=0.0, rate=1.0, scale=1.0, *, shape=()):
+    def __init__(self, mean: Any = 0.0, rate: Any = 1.0, scale: Any = 1.0, *, shape=()):
         self.shape = shape_of("OrnsteinUhlenbeck", shape)
         self.mean = number("OrnsteinUhlenbeck", "mean", mean)
         self.rate = number("OrnsteinUhlenbeck", "rate", rate, positive=True)
@@ -251,7 +247,7 @@ class Diffusion(AbstractGaussianPrior):
     scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
 
-    def __init__(self, diffusion=1e-3, scale=1.0, *, shape=()):
+    def __init__(self, diffusion: Any = 1e-3, scale: Any = 1.0, *, shape=()):
         self.shape = shape_of("Diffusion", shape)
         self.diffusion = number("Diffusion", "diffusion", diffusion, positive=True)
         self.scale = number("Diffusion", "scale", scale, positive=True)
@@ -292,7 +288,7 @@ class Diffusion(AbstractGaussianPrior):
 def _check_shapes(prior, *names):
     for name in names:
         value = getattr(prior, name)
-        if isinstance(value, np.ndarray):  # inside a transformation the fields are tracers
+        if isinstance(value, np.ndarray | Learn):  # inside a transformation the fields are tracers
             fits_shape(type(prior).__name__, name, value, prior.shape)
 
 

@@ -1,0 +1,166 @@
+import json
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import driftline as dl
+from driftline.infer.integrate import Layout, _proposals
+from driftline.models.parameters import Support
+from support.smoothing import chain_moments, condition
+
+REFERENCE = Path(__file__).parents[3] / "shared" / "reference"
+
+
+@pytest.fixture(scope="module")
+def walk():
+    """A short random walk with unknown step and noise, and its exact log evidence on a grid, in NumPy."""
+    _, x = dl.Model(dl.RandomWalk(0.5), dl.Gaussian(0.8)).simulate(40, seed=5)
+    x = np.where(np.arange(40) % 9 == 4, np.nan, x)
+    steps, noises = np.linspace(0.02, 2.2, 110), np.linspace(0.25, 1.7, 100)
+    log_evidence = np.empty((110, 100))
+    means, seconds = np.empty((110, 100, 40)), np.empty((110, 100, 40))
+    for i, step in enumerate(steps):
+        moments = chain_moments(0.0, 1.0, np.ones(39), np.zeros(39), np.full(39, step))
+        for j, noise in enumerate(noises):
+            mean, covariance, log_evidence[i, j] = condition(*moments, x, noise)
+            means[i, j], seconds[i, j] = mean, np.diag(covariance) + mean**2
+    return x, steps, noises, log_evidence, means, seconds
+
+
+def learning_model(prior=None):
+    return dl.Model(dl.RandomWalk(dl.learn(0.2, prior=prior)), dl.Gaussian(dl.learn(0.5, positive=True)))
+
+
+def test_the_posterior_of_learnt_numbers_equals_a_dense_grid(walk):
+    # The ELBO is the log evidence here, so a grid in NumPy is an exact oracle; flat priors.
+    x, steps, noises, log_evidence, means, seconds = walk
+    post = dl.fit(learning_model(), x)
+    weights = np.exp(log_evidence - log_evidence.max())
+    weights /= weights.sum()
+    for place, points, marginal in (
+        ("prior.scale", steps, weights.sum(1)),
+        ("likelihood.scale", noises, weights.sum(0)),
+    ):
+        mean = marginal @ points
+        sd = np.sqrt(marginal @ (points - mean) ** 2)
+        number = post.parameters[place]
+        assert abs(number.mean - mean) < 0.1 * sd
+        assert abs(number.sd / sd - 1) < 0.1
+        lower, upper = np.interp([0.05, 0.95], np.cumsum(marginal), points)
+        np.testing.assert_allclose(number.interval(0.9), [lower, upper], atol=0.2 * sd)
+    mean = np.einsum("ij,ijt->t", weights, means)
+    sd = np.sqrt(np.einsum("ij,ijt->t", weights, seconds) - mean**2)
+    assert np.abs((post.mean - mean) / sd).max() < 0.05
+    assert np.abs(post.sd / sd - 1).max() < 0.05
+    cell = (steps[1] - steps[0]) * (noises[1] - noises[0])
+    integral = np.log(np.exp(log_evidence - log_evidence.max()).sum() * cell) + log_evidence.max()
+    assert abs(post.elbo - integral) < 0.05
+    assert post.converged, post.message
+
+
+def test_maximising_finds_the_top_of_the_evidence(walk):
+    x, steps, noises, log_evidence, _, _ = walk
+    post = dl.fit(learning_model(), x, parameters="maximise")
+    i, j = np.unravel_index(np.argmax(log_evidence), log_evidence.shape)
+    assert abs(post.parameters["prior.scale"].mean - steps[i]) < steps[1] - steps[0]
+    assert abs(post.parameters["likelihood.scale"].mean - noises[j]) < noises[1] - noises[0]
+    assert log_evidence.max() <= post.elbo < log_evidence.max() + 0.05
+    assert post.parameters["prior.scale"].sd == 0
+    fixed = dl.Model(
+        dl.RandomWalk(post.parameters["prior.scale"].mean),
+        dl.Gaussian(post.parameters["likelihood.scale"].mean),
+    )
+    np.testing.assert_allclose(post.elbo, dl.fit(fixed, x, method="exact").elbo, rtol=1e-9)
+
+
+def test_a_prior_moves_the_posterior_by_its_density(walk):
+    x, steps, _, log_evidence, _, _ = walk
+    post = dl.fit(learning_model(lambda v: -20.0 * v), x)
+    log_weights = log_evidence - 20.0 * steps[:, None]
+    weights = np.exp(log_weights - log_weights.max())
+    marginal = weights.sum(1) / weights.sum()
+    mean = marginal @ steps
+    sd = np.sqrt(marginal @ (steps - mean) ** 2)
+    assert abs(post.parameters["prior.scale"].mean - mean) < 0.1 * sd
+
+
+def test_proposals_have_the_density_they_claim():
+    center, covariance = np.array([1.0, -2.0]), np.array([[0.5, 0.2], [0.2, 0.3]])
+    raws, log_density = _proposals(center, covariance, 4096)
+    target = (
+        -0.5 * np.einsum("pi,ij,pj->p", raws - center, np.linalg.inv(covariance), raws - center)
+        - 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]
+    )
+    weights = np.exp(target - log_density)
+    np.testing.assert_allclose(weights.mean(), 1.0, atol=0.02)
+    mean = weights @ raws / len(raws)
+    np.testing.assert_allclose(mean, center, atol=0.03)
+
+
+def test_a_layout_puts_numbers_of_any_shape_into_one_vector():
+    layout = Layout(
+        ("a", "b"), (Support(0.0, np.inf, None), Support(-1.0, 1.0, lambda v: -v)), ((2, 2), ()), flat=False
+    )
+    raw = jnp.arange(5.0) / 5
+    values = layout.values(raw)
+    np.testing.assert_allclose(values["a"], np.exp(raw[:4]).reshape(2, 2))
+    np.testing.assert_allclose(values["b"], np.tanh(0.4), rtol=1e-12)
+    stretch = raw[:4].sum() + np.log(0.5 * (1 - np.tanh(0.4) ** 2))
+    np.testing.assert_allclose(layout.log_prior(raw), stretch - np.tanh(0.4), rtol=1e-10)
+
+
+def test_a_saved_posterior_keeps_its_learnt_numbers(walk, tmp_path):
+    post = dl.fit(learning_model(), walk[0], parameters="maximise")
+    post.save(tmp_path / "post")
+    again = dl.load(tmp_path / "post")
+    assert again.parameters.keys() == post.parameters.keys() == {"prior.scale", "likelihood.scale"}
+    assert again.parameters["prior.scale"].mean == post.parameters["prior.scale"].mean
+    assert again.model.prior.scale == post.parameters["prior.scale"].mean
+
+
+@pytest.mark.parametrize("structure", ["chains", "block"])
+def test_several_elements_share_what_is_learnt(structure):
+    truth = dl.Model(dl.RandomWalk(0.5, shape=(2,)), dl.Gaussian(0.3))
+    _, x = truth.simulate(60, seed=1)
+    model = dl.Model(dl.RandomWalk(dl.learn(0.1), shape=(2,)), dl.Gaussian(dl.learn(1.0)))
+    post = dl.fit(model, x, structure=structure, parameters="maximise")
+    assert post.mean.shape == (60, 2)
+    assert abs(post.parameters["prior.scale"].mean - 0.5) < 0.15
+    assert abs(post.parameters["likelihood.scale"].mean - 0.3) < 0.15
+
+
+def test_other_methods_do_not_learn():
+    with pytest.raises(
+        ValueError, match="method 'bbvi' cannot learn prior.scale, likelihood.scale; use method"
+    ):
+        dl.fit(learning_model(), [1.0, 2.0], method="bbvi")
+    with pytest.raises(ValueError, match="parameters must be 'integrate' or 'maximise'"):
+        dl.fit(learning_model(), [1.0, 2.0], parameters="guess")
+
+
+@pytest.mark.skipif(not REFERENCE.exists(), reason="the published posteriors are not at hand")
+@pytest.mark.parametrize("name", ["stochastic_volatility_log_sp500_small", "stochastic_volatility_log_sp500"])
+def test_the_published_stochastic_volatility_posteriors(name):
+    # Long MCMC runs of T = 100 and T = 2516 with all three parameters unknown.
+    reference = json.loads((REFERENCE / f"{name}.json").read_text())
+    post = dl.fit(dl.StochasticVolatility(), reference["x"])
+    published = reference["posterior"]
+    for place, key in (
+        ("prior.mean", "mean_log_volatility"),
+        ("prior.decay", "persistence_of_volatility"),
+        ("prior.scale", "white_noise_shock_scale"),
+    ):
+        mean, sd = published[key]["mean"], published[key]["standard_deviation"]
+        assert abs(post.parameters[place].mean - mean) <= 0.25 * sd
+        assert 0.8 <= post.parameters[place].sd / sd <= 1.25
+    mean, sd = (
+        np.array(published["log_volatility"]["mean"]),
+        np.array(published["log_volatility"]["standard_deviation"]),
+    )
+    error = np.abs(post.mean - mean) / sd
+    assert np.median(error) <= 0.05
+    assert error.max() <= 0.2
+    assert (post.sd / sd).min() >= 0.9
+    assert (post.sd / sd).max() <= 1.1
