@@ -6,12 +6,15 @@ README = Path(__file__).parents[2] / "README.md"
 
 def test_the_python_of_the_readme_runs_and_shows_what_it_says():
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     names = {}
     exec(blocks[0], names)
     assert names["post"].converged
     assert names["paths"].shape == (1000, 112)
     exec(blocks[1], names)
+    assert names["post"].converged
+    assert names["post"].parameters.keys() == {"prior.scale", "likelihood.concentration"}
+    exec(blocks[2], names)
     assert names["post"].mean.shape == (50, 2)
     assert names["post"].converged, names["post"].message
 

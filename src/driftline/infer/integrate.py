@@ -3,7 +3,8 @@
 Everything happens on a scale without bounds. The optimised ELBO stands in for the log evidence. Its gradient
 needs no derivative of q, because q is at its own optimum (the envelope theorem). A quasi-Newton climb finds
 the mode; differences of the gradient give the curvature there; importance sampling with quasi-random points
-then corrects for skew and tails, in the spirit of nested Laplace approximations (Rue et al. 2009).
+then corrects for skew and tails, in the spirit of nested Laplace approximations (Rue et al. 2009). See
+`docs/maths.md`, section 10.
 """
 
 import dataclasses
@@ -290,7 +291,7 @@ def _gaps(raws, qs, template, observations, layout):
     r"""Second-order estimate of the gap between ELBO and log evidence at each point.
 
     For $w = \log p(x, z) - \log q(z)$ under q the log evidence is $E[w] + \frac12 \mathrm{Var}[w]$ up to
-    third cumulants. The same noise serves all points, so that the estimates differ by what matters.
+    third cumulants (eq. 27). The same noise serves all points, so that the estimates differ by what matters.
     """
     size, shape = qs.mean[0].size, qs.mean.shape[1:]
     half = jr.normal(jr.key(0), (DRAWS_FOR_GAP // 2, *shape), qs.mean.dtype)
