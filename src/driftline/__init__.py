@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from driftline.families import FullRank as FullRank
     from driftline.families import GaussMarkov as GaussMarkov
     from driftline.families import MeanField as MeanField
+    from driftline.fitting import fit as fit
     from driftline.infer.failures import DivergenceError as DivergenceError
-    from driftline.infer.fit import fit as fit
     from driftline.models import AR1 as AR1
     from driftline.models import Bernoulli as Bernoulli
     from driftline.models import Binomial as Binomial
@@ -37,7 +37,7 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "driftline.families": ("BlockGaussMarkov", "FullRank", "GaussMarkov", "MeanField"),
-    "driftline.infer.fit": ("fit",),
+    "driftline.fitting": ("fit",),
     "driftline.infer.failures": ("DivergenceError",),
     "driftline.models": (
         "AR1",

@@ -13,7 +13,9 @@ from driftline import files
 from driftline.families import AbstractFamily, BlockGaussMarkov, FullRank, GaussMarkov, MeanField
 from driftline.learnt import LearntNumber
 from driftline.models.model import Model
+from driftline.models.observations import as_labels
 from driftline.models.spec import from_spec, to_spec
+from driftline.prediction import Prediction, predict
 
 KIND, VERSION = "posterior", 1
 FAMILIES = {family.__name__: family for family in (BlockGaussMarkov, FullRank, GaussMarkov, MeanField)}
@@ -79,6 +81,47 @@ class Posterior:
             draw = jax.jit(lambda q, keys: jax.vmap(lambda key: q.sample(key).path)(keys))
             return np.asarray(draw(self.q, keys))
 
+    def forecast(self, steps: int | None = None, *, times: Any = None) -> Prediction:
+        """Predict the path, and what will be observed of it, after the last step.
+
+        Args:
+            steps: Number of steps ahead, each as long as the median gap of the series; or
+            times: the times themselves, after the last one.
+        """
+        if (steps is None) == (times is None):
+            raise ValueError("forecast takes either a number of steps or times=...")
+        if steps is not None:
+            if steps < 1:
+                raise ValueError(f"forecast looks at least one step ahead, got {steps}")
+            ahead = self.times[-1] + np.arange(1, steps + 1) * _median_gap(self.times)
+        else:
+            ahead = as_labels(times)
+            if not np.all(ahead > self.times[-1]):
+                raise ValueError(f"forecast looks ahead of {self.times[-1]}; use post.at(times) before it")
+        return self._predict(ahead)
+
+    def at(self, times: Any) -> Prediction:
+        """The path, and what would be observed of it, at any times between and beyond the observed ones."""
+        prior = None if self.model is None else self.model.prior
+        if prior is not None and not prior.in_continuous_time:
+            raise ValueError(
+                f"{type(prior).__name__} counts steps and does not know times between them; use a prior in "
+                "continuous time, such as OrnsteinUhlenbeck, or forecast whole steps"
+            )
+        return self._predict(as_labels(times))
+
+    def _predict(self, new_times):
+        if self.model is None:
+            raise ValueError(
+                "this posterior was loaded from a file, which does not keep functions, so its model is not "
+                "known; fit it anew to predict"
+            )
+        structure = "block" if isinstance(self.q, BlockGaussMarkov) else "chains"
+        return predict(
+            self.model, self.values, self.times, self.time_unit, np.unique(new_times),
+            self.parameters, structure,
+        )  # fmt: skip
+
     def to_frame(self, probability: float = 0.9) -> Any:
         """A pandas DataFrame with the columns mean, sd, lower and upper, and the times as its index."""
         from driftline.report.frame import to_frame
@@ -113,6 +156,14 @@ class Posterior:
     def __repr__(self):
         shape = "×".join(str(size) for size in self.mean.shape)
         return f"Posterior({shape} by {self.method}, ELBO {self.elbo:.3f}, {self.message})"
+
+
+def _median_gap(times):
+    gaps = np.diff(times)
+    if len(gaps) == 0:
+        return np.timedelta64(1, "D") if times.dtype.kind == "M" else 1
+    middle = np.sort(gaps)[(len(gaps) - 1) // 2]
+    return middle if times.dtype.kind in "iuM" else float(np.median(gaps))
 
 
 _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")

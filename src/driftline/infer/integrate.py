@@ -160,12 +160,10 @@ def _fit_at(raw, q, template, observations, layout, tolerance, limit) -> Fitted:
 
 @eqx.filter_jit
 def _fit_many(raws, q, template, observations, layout, tolerance, limit) -> Fitted:
-    at_once = max(1, MOST_NUMBERS_AT_ONCE // (24 * q.mean.size))
-
     def one(raw):
         return _fit_at(raw, q, template, observations, layout, tolerance, limit)
 
-    return jax.lax.map(one, raws, batch_size=min(at_once, len(raws)))
+    return jax.lax.map(one, raws, batch_size=min(_at_once(q), len(raws)))
 
 
 class Summit(NamedTuple):
@@ -184,6 +182,36 @@ class Summit(NamedTuple):
     covariance: np.ndarray
     climbs: int
     reached: bool
+
+
+def fit_points(
+    model: Model,
+    observations: Observations,
+    numbers: dict[str, np.ndarray],
+    q: GaussMarkov | BlockGaussMarkov,
+) -> GaussMarkov | BlockGaussMarkov:
+    """Fit the path once for every point of the learnt numbers; returns the fits with a leading axis."""
+    settings = newton.Settings()
+    limits = jnp.asarray(settings.max_iterations), jnp.asarray(settings.tolerance)
+    if not numbers:
+        state = newton.iterate(newton.begin(q, model, observations), model, observations, *limits)
+        return jax.tree.map(lambda leaf: leaf[None], state.q)
+    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations, limits)
+
+
+@eqx.filter_jit
+def _fit_points(numbers, q, template, observations, limits):
+    def one(own):
+        model = with_values(template, own)
+        return newton.iterate(newton.begin(q, model, observations), model, observations, *limits).q
+
+    num_points = len(next(iter(numbers.values())))
+    return jax.lax.map(one, numbers, batch_size=min(_at_once(q), num_points))
+
+
+def _at_once(q):
+    """How many fits fit into memory at the same time."""
+    return max(1, MOST_NUMBERS_AT_ONCE // (24 * q.mean.size))
 
 
 def _climb(raw, q, problem, reporter) -> Summit:

@@ -12,15 +12,20 @@ NUM_QUASI_RANDOM = 256
 
 
 @functools.cache
-def standard_normal(num_axes: int) -> tuple[np.ndarray, np.ndarray]:
+def standard_normal(num_axes: int, per_axis: int | None = None) -> tuple[np.ndarray, np.ndarray]:
     """Points (Q, num_axes) and weights (Q,) whose weighted sum approximates an expectation.
 
     Up to three axes a product of Gauss-Hermite rules; beyond, quasi-random points in pairs of opposite
     sign, whose second moments are made exact while there are enough of them. So linear and, up to a
     few dozen axes, quadratic functions are integrated exactly.
+
+    Args:
+        num_axes: Dimension of the normal.
+        per_axis: Points per axis of a product rule; None for the number that suits the dimension.
     """
-    if num_axes in PER_AXIS:
-        return _product_rule(num_axes, PER_AXIS[num_axes])
+    per_axis = per_axis or PER_AXIS.get(num_axes)
+    if per_axis is not None:
+        return _product_rule(num_axes, per_axis)
     half = quasi_normal(NUM_QUASI_RANDOM // 2, num_axes)
     if num_axes <= len(half) // 2:
         second = half.T @ half / len(half)

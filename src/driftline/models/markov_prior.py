@@ -1,7 +1,7 @@
 """A Markov prior from any two functions that JAX can differentiate."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -34,6 +34,7 @@ class MarkovPrior(AbstractPrior):
     draw_initial: Callable | None
     draw_transition: Callable | None
     shape: tuple[int, ...] = eqx.field(static=True)
+    in_continuous_time: ClassVar[bool] = True  # its transition takes dt; what it does with it is the user's
 
     def __init__(
         self,

@@ -65,7 +65,7 @@ def as_times(
     times = _index_dates(x) if times is None else times
     if times is None:
         return np.arange(num_steps), np.ones(num_steps - 1), None
-    labels = _as_labels(times)
+    labels = as_labels(times)
     if labels.shape != (num_steps,):
         raise ValueError(
             f"times has shape {labels.shape}, but the series has {num_steps} steps; pass one time per step"
@@ -158,7 +158,8 @@ def _index_dates(x):
     return array if array.dtype.kind == "M" else None
 
 
-def _as_labels(times):
+def as_labels(times: Any) -> np.ndarray:
+    """Times of any kind as an array of numbers or dates."""
     if hasattr(times, "to_timestamp"):
         times = times.to_timestamp()
     if hasattr(times, "to_numpy"):

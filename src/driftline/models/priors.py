@@ -2,7 +2,7 @@
 
 import abc
 import math
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
@@ -25,6 +25,8 @@ class AbstractPrior(eqx.Module):
     """
 
     shape: eqx.AbstractVar[tuple[int, ...]]
+    # Whether a step can be split in two without changing what the prior says of its ends.
+    in_continuous_time: ClassVar[bool]
 
     @abc.abstractmethod
     def log_prob(self, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]) -> Float[Array, ""]:
@@ -122,6 +124,7 @@ class RandomWalk(AbstractLinearPrior):
     initial_mean: Any
     initial_scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
+    in_continuous_time: ClassVar[bool] = True
 
     def __init__(self, scale: Any = 1.0, *, initial_mean: Any = 0.0, initial_scale: Any = 1.0, shape=()):
         self.shape = shape_of("RandomWalk", shape)
@@ -163,6 +166,7 @@ class AR1(AbstractLinearPrior):
     decay: Any
     scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
+    in_continuous_time: ClassVar[bool] = False
 
     def __init__(self, mean: Any = 0.0, decay: Any = 0.95, scale: Any = 1.0, *, shape=()):
         self.shape = shape_of("AR1", shape)
@@ -202,6 +206,7 @@ class OrnsteinUhlenbeck(AbstractLinearPrior):
     rate: Any
     scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
+    in_continuous_time: ClassVar[bool] = True
 
     def __init__(self, mean: Any = 0.0, rate: Any = 1.0, scale: Any = 1.0, *, shape=()):
         self.shape = shape_of("OrnsteinUhlenbeck", shape)
@@ -246,6 +251,7 @@ class Diffusion(AbstractGaussianPrior):
     diffusion: Any
     scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
+    in_continuous_time: ClassVar[bool] = False
 
     def __init__(self, diffusion: Any = 1e-3, scale: Any = 1.0, *, shape=()):
         self.shape = shape_of("Diffusion", shape)

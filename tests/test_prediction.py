@@ -1,0 +1,137 @@
+import jax.numpy as jnp
+import numpy as np
+import pandas
+import pytest
+from scipy import stats
+
+import driftline as dl
+from support.smoothing import condition
+
+TIMES = np.array([0.0, 1.0, 1.5, 4.0, 5.0])
+X = np.array([0.3, 1.0, np.nan, -0.5, 0.4])
+NEW = np.array([-1.0, 0.5, 1.5, 4.5, 7.0])
+
+
+@pytest.fixture(scope="module")
+def returning():
+    """An Ornstein-Uhlenbeck posterior, and the dense conditional at new times by NumPy."""
+    model = dl.Model(dl.OrnsteinUhlenbeck(mean=0.5, rate=0.4, scale=0.9), dl.Gaussian(0.3))
+    everything = np.unique(np.concatenate([TIMES, NEW]))
+    lags = np.abs(np.subtract.outer(everything, everything))
+    x = np.full(len(everything), np.nan)
+    x[np.searchsorted(everything, TIMES)] = X
+    mean, covariance, _ = condition(np.full(len(x), 0.5), 0.81 / 0.8 * np.exp(-0.4 * lags), x, 0.3)
+    return dl.fit(model, X, times=TIMES), everything, mean, covariance
+
+
+def test_any_time_equals_dense_conditioning(returning):
+    post, everything, mean, covariance = returning
+    steps = np.searchsorted(everything, NEW)
+    there = post.at(NEW)
+    np.testing.assert_allclose(there.mean, mean[steps], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(there.sd, np.sqrt(np.diag(covariance))[steps], rtol=1e-9)
+    lower, upper = there.interval(0.5)
+    np.testing.assert_allclose(upper - lower, 2 * stats.norm.ppf(0.75) * there.sd)
+    np.testing.assert_allclose(post.at(TIMES).mean, post.mean, rtol=1e-9)
+
+
+def test_the_predictive_density_is_the_gaussian_of_path_and_noise(returning):
+    post, everything, mean, covariance = returning
+    steps = np.searchsorted(everything, NEW)
+    held_out = np.array([0.1, np.nan, 2.0, -1.0, 0.5])
+    sd = np.sqrt(np.diag(covariance)[steps] + 0.09)
+    expected = stats.norm(mean[steps], sd).logpdf(held_out)
+    np.testing.assert_allclose(post.at(NEW).log_density(held_out), expected, rtol=1e-6)
+    with pytest.raises(ValueError, match="one number for each of"):
+        post.at(NEW).log_density([1.0])
+
+
+def test_draws_of_path_and_observations_have_the_right_spread(returning):
+    post, everything, mean, covariance = returning
+    steps = np.searchsorted(everything, NEW)
+    num, false_alarm = 20_000, 1e-6
+    paths = post.at(NEW).sample(num, seed=1)
+    assert paths.shape == (num, 5)
+    white = (paths - mean[steps]) @ np.linalg.inv(np.linalg.cholesky(covariance[np.ix_(steps, steps)])).T
+    z = (white.T @ white / num - np.eye(5)) * np.sqrt(num) / np.where(np.eye(5) == 1, np.sqrt(2), 1)
+    assert np.abs(z).max() < stats.norm.isf(false_alarm / 30)
+    data = post.at(NEW).observations(num, seed=1)
+    ratio = data.var(axis=0) / (np.diag(covariance)[steps] + 0.09) - 1
+    assert np.abs(ratio * np.sqrt(num / 2)).max() < stats.norm.isf(false_alarm / 10)
+
+
+def test_a_forecast_of_steps_goes_on_at_the_pace_of_the_series():
+    dates = pandas.date_range("2024-01-01", periods=30, freq="W")
+    model = dl.Model(dl.RandomWalk(0.2), dl.Poisson())
+    _, x = model.simulate(30, seed=0)
+    post = dl.fit(model, x, times=dates)
+    ahead = post.forecast(4)
+    assert list(pandas.to_datetime(ahead.times)) == list(
+        dates[-1] + pandas.to_timedelta([7, 14, 21, 28], "D")
+    )
+    # A random walk stays where it is and gathers variance.
+    np.testing.assert_allclose(ahead.mean, post.mean[-1], rtol=1e-4)
+    np.testing.assert_allclose(ahead.sd**2, post.sd[-1] ** 2 + 0.04 * np.arange(1, 5), rtol=1e-4)
+    same = post.forecast(times=ahead.times)
+    np.testing.assert_array_equal(same.mean, ahead.mean)
+    assert ahead.observations(50).min() >= 0
+
+
+def test_an_ar1_forecasts_steps_but_knows_no_time_between_them():
+    post = dl.fit(dl.Model(dl.AR1(mean=2.0, decay=0.5, scale=0.3), dl.Gaussian(0.1)), [1.0, 3.0, 2.5])
+    ahead = post.forecast(2)
+    expected = 2.0 + (post.mean[-1] - 2.0) * np.array([0.5, 0.25])
+    np.testing.assert_allclose(ahead.mean, expected, rtol=1e-9)
+    with pytest.raises(ValueError, match="AR1 counts steps and does not know times between them"):
+        post.at([0.5])
+
+
+def test_learnt_numbers_widen_a_forecast():
+    truth = dl.Model(dl.RandomWalk(0.3), dl.Gaussian(0.5))
+    _, x = truth.simulate(40, seed=3)
+    model = dl.Model(dl.RandomWalk(dl.learn(0.3)), dl.Gaussian(dl.learn(0.5)))
+    integrated = dl.fit(model, x)
+    maximised = dl.fit(model, x, parameters="maximise")
+    np.testing.assert_allclose(integrated.at(np.arange(40)).mean, integrated.mean, atol=0.02)
+    np.testing.assert_allclose(integrated.at(np.arange(40)).sd, integrated.sd, rtol=0.02)
+    fixed = dl.Model(
+        dl.RandomWalk(maximised.parameters["prior.scale"].mean),
+        dl.Gaussian(maximised.parameters["likelihood.scale"].mean),
+    )
+    np.testing.assert_allclose(maximised.forecast(3).sd, dl.fit(fixed, x).forecast(3).sd, rtol=1e-6)
+    assert np.all(integrated.forecast(3).sd > dl.fit(fixed, x).forecast(3).sd)
+    assert integrated.forecast(3).observations(7).shape == (7, 3)
+
+
+def test_what_cannot_be_predicted_is_said(tmp_path):
+    model = dl.Model(dl.RandomWalk(), lambda x, z: -((x - z) ** 2))
+    post = dl.fit(model, [1.0, 2.0])
+    with pytest.raises(ValueError, match="told how"):
+        post.forecast(2).observations(3)
+    post.save(tmp_path / "post")
+    with pytest.raises(ValueError, match="does not keep functions"):
+        dl.load(tmp_path / "post").forecast(2)
+    with pytest.raises(ValueError, match="either a number of steps or times"):
+        post.forecast()
+    with pytest.raises(ValueError, match="at least one step ahead"):
+        post.forecast(0)
+    with pytest.raises(ValueError, match="forecast looks ahead of 1"):
+        post.forecast(times=[0.5])
+    exposed = dl.fit(dl.Model(dl.RandomWalk(), dl.Poisson(exposure=[1.0, 2.0])), [1, 2])
+    with pytest.raises(ValueError, match="such as an exposure"):
+        exposed.forecast(1)
+
+
+def test_blocks_are_predicted_as_blocks():
+    turn = np.array([[0.9, 0.3], [-0.3, 0.9]])
+    prior = dl.MarkovPrior(
+        initial=lambda z: -0.5 * jnp.sum(z**2),
+        transition=lambda z, y, dt: (
+            -0.5 * jnp.sum((z - jnp.array([[0.9, 0.3], [-0.3, 0.9]]) @ y) ** 2) / 0.04
+        ),
+        shape=(2,),
+    )
+    model = dl.Model(prior, lambda x, z: -0.5 * (x - z[0]) ** 2 / 0.01)
+    post = dl.fit(model, np.cos(0.32 * np.arange(20)), structure="block")
+    ahead = post.forecast(1)
+    np.testing.assert_allclose(ahead.mean[0], turn @ post.mean[-1], atol=1e-6)
