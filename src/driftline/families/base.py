@@ -106,7 +106,8 @@ class AbstractFamily(eqx.Module):
 
 def mirror_step(value: Float[Array, "..."], step: Float[Array, "..."]) -> Float[Array, "..."]:
     """Move a positive number by a step relative to half its size; it stays positive (eq. 21)."""
-    half = 0.5 * value * step
-    root = jnp.sqrt(half * half + value * value)
+    half = 0.5 * step
+    size = jnp.abs(half)
+    root = jnp.where(size > 1e15, size, jnp.sqrt(half * half + 1.0))  # a longer step's square overflows
     # Both forms are the same number; each cancels where the other does not.
-    return jnp.where(half < 0, value * (value / (root - half)), half + root)
+    return jnp.where(half < 0, value / (root - half), value * (half + root))

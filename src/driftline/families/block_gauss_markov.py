@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from driftline.families.base import AbstractFamily, mirror_step
-from driftline.linalg import block_bidiagonal, block_tridiagonal
+from driftline.linalg import block_bidiagonal, block_tridiagonal, small
 
 
 class BlockGaussMarkov(AbstractFamily):
@@ -53,9 +53,10 @@ class BlockGaussMarkov(AbstractFamily):
         between: Float[Array, " T-1 D D"],
     ) -> "BlockGaussMarkov":
         """The member with given covariance blocks: of all densities, the one of most entropy."""
-        slope = jnp.linalg.solve(within[1:], between.mT).mT
+        slope = small.solve_positive(within[1:], between.mT).mT
         rest = within.at[:-1].add(-slope @ between.mT)
-        diag = jnp.linalg.cholesky(jnp.linalg.inv(rest)).mT
+        identity = jnp.broadcast_to(jnp.eye(rest.shape[-1], dtype=rest.dtype), rest.shape)
+        diag = small.cholesky(small.solve_positive(rest, identity)).mT
         return cls(mean, diag, -diag[:-1] @ slope)
 
     def precision(self) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:

@@ -17,7 +17,7 @@ from jaxtyping import Array, Float
 from driftline.families import BlockGaussMarkov, GaussMarkov
 from driftline.infer.curvature import is_elementwise
 from driftline.infer.quadrature import standard_normal
-from driftline.linalg import tridiagonal
+from driftline.linalg import small, tridiagonal
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.priors import AbstractGaussianPrior
@@ -69,7 +69,7 @@ def _expected_log_prior(moments, prior, gaps, blocks):
         return jnp.sum(prior.transition_terms(mean[1:] + after, mean[:-1] + before, gaps))
 
     if blocks:
-        first, pair = jnp.linalg.cholesky(within[0]), _pair_factor(within, between)
+        first, pair = small.cholesky(within[0]), _pair_factor(within, between)
 
         def deviation(point):
             return first @ point
@@ -96,7 +96,7 @@ def _expected_log_likelihood(moments, model, observations, blocks):
     if is_elementwise(model):
         sd = jnp.sqrt(_diagonals(within, mean.shape) if blocks else within)
         return _expect(lambda point: jnp.sum(model.log_likelihoods(mean + sd * point[0], observations)), 1)
-    factor = jnp.linalg.cholesky(within) if blocks else None
+    factor = small.cholesky(within) if blocks else None
 
     def at(point):
         if factor is None:
@@ -127,7 +127,7 @@ def _pair_factor(within, between):
     """Lower Cholesky factors of the joint covariances of neighbouring steps."""
     above = jnp.concatenate([within[:-1], between], axis=2)
     below = jnp.concatenate([between.mT, within[1:]], axis=2)
-    return jnp.linalg.cholesky(jnp.concatenate([above, below], axis=1))
+    return small.cholesky(jnp.concatenate([above, below], axis=1))
 
 
 def _diagonals(blocks, shape):

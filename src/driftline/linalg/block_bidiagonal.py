@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from driftline.linalg import small
 from driftline.linalg.backend import by_backend
 
 _back_recurrence = by_backend("block_back_recurrence")
@@ -81,19 +82,15 @@ def gains(
     diag: Float[Array, " T *batch D D"], upper: Float[Array, " T-1 *batch D D"]
 ) -> Float[Array, " T-1 *batch D D"]:
     """The matrices $G_t = N_t^{-1} W_t$ that carry step t+1 into step t."""
-    return _triangular_solve(diag[:-1], upper)
+    return small.solve_upper(diag[:-1], upper)
 
 
 def _back_substitute(diag, upper, rhs):
-    inputs = _triangular_solve(diag, rhs[..., None])[..., 0]
+    inputs = small.solve_upper(diag, rhs[..., None])[..., 0]
     return _back_recurrence(gains(diag, upper), inputs)
 
 
 def _forward_substitute(diag, upper, rhs):
     # With h = N^T x the recursion N_t^T x_t + W_{t-1}^T x_{t-1} = r_t is h_t + G_{t-1}^T h_{t-1} = r_t.
     half = _forward_recurrence(gains(diag, upper), rhs)
-    return _triangular_solve(diag, half[..., None], transpose=True)[..., 0]
-
-
-def _triangular_solve(diag, rhs, *, transpose=False):
-    return lax.linalg.triangular_solve(diag, rhs, left_side=True, lower=False, transpose_a=transpose)
+    return small.solve_upper_transposed(diag, half[..., None])[..., 0]

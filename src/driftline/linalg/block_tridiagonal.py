@@ -10,7 +10,7 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
-from driftline.linalg import block_bidiagonal
+from driftline.linalg import block_bidiagonal, small
 from driftline.linalg.backend import by_backend
 
 _eliminate = by_backend("block_pivots")
@@ -50,7 +50,7 @@ def _pivots_jvp(primals, tangents):
     # δP_t - G^T δP_{t-1} G = δD_t - δE^T G - G^T δE with G = P_{t-1}^{-1} E (eq. 20).
     (diag, off), (diag_dot, off_dot) = primals, tangents
     result = pivots(diag, off)
-    gain = jnp.linalg.solve(result[:-1], off)
+    gain = small.solve_positive(result[:-1], off)
     change = off_dot.mT @ gain
     return result, _solve_forward_congruence(gain, diag_dot.at[1:].add(-change - change.mT))
 
@@ -62,9 +62,8 @@ def cholesky(
 
     Where $\Lambda$ is not positive definite the factor is NaN somewhere, first at the step that fails.
     """
-    lower = jnp.linalg.cholesky(pivots(diag, off))
-    upper = lax.linalg.triangular_solve(lower[:-1], off, left_side=True, lower=True)
-    return lower.mT, upper
+    factor = small.cholesky(pivots(diag, off)).mT
+    return factor, small.solve_upper_transposed(factor[:-1], off)
 
 
 def band_of_inverse(
@@ -80,7 +79,7 @@ def band_of_inverse(
         upper: Blocks of $B$ above the diagonal.
     """
     identity = jnp.broadcast_to(jnp.eye(diag.shape[-1], dtype=diag.dtype), diag.shape)
-    inverse = lax.linalg.triangular_solve(diag, identity, left_side=True, lower=False)
+    inverse = small.solve_upper(diag, identity)
     gain = block_bidiagonal.gains(diag, upper)
     covariances = _solve_back_congruence(gain, inverse @ inverse.mT)
     return covariances, -gain @ covariances[1:]

@@ -4,6 +4,8 @@ import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
+from driftline.linalg import small
+
 
 def back_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
@@ -110,6 +112,6 @@ def _eliminate_shared_block(left, right):
     """`_eliminate_shared` for matrix-valued forms [[a, b], [b^T, c]]."""
     (a, b, c), (next_a, next_b, next_c) = left, right
     shared = c + next_a
-    to_left = jnp.linalg.solve(shared, b.mT)
-    to_right = jnp.linalg.solve(shared, next_b)
+    to_left = small.solve_positive(shared, b.mT)
+    to_right = small.solve_positive(shared, next_b)
     return a - b @ to_left, -b @ to_right, next_c - next_b.mT @ to_right

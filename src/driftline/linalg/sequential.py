@@ -5,10 +5,11 @@ per step, and the values of one step are contiguous, so that a batch of chains s
 Derivatives do not live here: see `bidiagonal`, `tridiagonal` and their block versions.
 """
 
-import jax
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
+
+from driftline.linalg import small
 
 
 def back_substitute(
@@ -146,8 +147,7 @@ def block_pivots(
 
     def step(pivot, row):
         diag, off = row
-        lower = jnp.linalg.cholesky(pivot)
-        half = jax.lax.linalg.triangular_solve(lower, off, left_side=True, lower=True)
+        half = small.solve_upper_transposed(small.cholesky(pivot).mT, off)
         pivot = diag - half.mT @ half
         return pivot, pivot
 
