@@ -44,6 +44,8 @@ def estimate(
 
     def one(noise):
         deviation = q.unwhiten(noise)
+        # From here on the noise is remade from the draw: XLA would otherwise generate it once per use.
+        noise = q.whiten(deviation)
         log_prob, score = jax.value_and_grad(log_joint)(q.mean + deviation)
         if sticking_the_landing:
             score = score + q.whiten_transposed(noise)
