@@ -1,0 +1,83 @@
+"""One gradient step taken apart: each part alone, repeated in one compiled loop as the whole step is."""
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jax import lax
+
+from benchmarks.measure import Compiled, compile_for
+from benchmarks.problem import RATE, Problem
+from driftline.infer import bbvi
+from driftline.linalg import bidiagonal
+
+
+def parts(problem: Problem, repeats: int) -> dict[str, Compiled]:
+    """The parts of a step by name; one call runs a part `repeats` times.
+
+    Every part maps what it carries to the same kind of thing, so that memory is used again from one round
+    to the next, as in a fit, and no round can be left out.
+    """
+    q, adam = problem.state
+    noise, total = jnp.ones_like(q.mean), jnp.zeros((), q.mean.dtype)
+    starts: dict[str, tuple[Callable, Any]] = {
+        "noise": (_noise, noise),
+        "solve (draw)": (_solve, noise),
+        "solve, transposed (gradient)": (_solve_transposed, noise),
+        "log joint and its gradient": (_ascend, (q.mean, total)),
+        "log density of the draw": (_log_prob, total),
+        "Adam and update": (_update, (q, adam)),
+        "running average": (_add, q),
+    }
+    return {name: _loop(part, problem, carry, repeats) for name, (part, carry) in starts.items()}
+
+
+def _loop(part, problem, carry, repeats):
+    def loop(problem, carry):
+        return lax.fori_loop(0, repeats, lambda i, carry: part(problem, i, carry), carry)
+
+    return compile_for(jax.jit(loop), problem, carry)
+
+
+def _changing(array, number):
+    # The same values, but XLA cannot know, and so cannot move work on them out of the loop.
+    return array + 0.0 * number
+
+
+def _noise(_, i, noise):
+    return jr.normal(jr.fold_in(jr.key(0), i), noise.shape, noise.dtype)
+
+
+def _solve(problem, _, vector):
+    q = problem.state.q
+    return bidiagonal.solve(_changing(q.diag, vector[0]), q.upper, vector)
+
+
+def _solve_transposed(problem, _, vector):
+    q = problem.state.q
+    return bidiagonal.solve_transposed(_changing(q.diag, vector[0]), q.upper, vector)
+
+
+def _ascend(problem, _, carry):
+    # A small step uphill keeps the path where the density is finite, and fuses with the gradient.
+    path, total = carry
+    log_prob, score = jax.value_and_grad(problem.log_joint)(path)
+    return path + 1e-3 * score, total + log_prob
+
+
+def _log_prob(problem, _, total):
+    q = jax.tree.map(lambda leaf: _changing(leaf, total), problem.state.q)
+    return 1e-9 * (total + q.log_prob_of_noise(q.mean))
+
+
+def _update(problem, _, carry):
+    q, adam = carry
+    gradient = jax.tree.map(lambda leaf: 0.1 * leaf, problem.state.q)
+    updates, adam = bbvi.ADAM.update(gradient, adam)
+    return q.moved(jax.tree.map(lambda leaf: RATE * leaf, updates)), adam
+
+
+def _add(problem, _, total):
+    return jax.tree.map(jnp.add, total, problem.state.q)
