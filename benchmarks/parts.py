@@ -46,8 +46,8 @@ def _changing(array, number):
     return array + 0.0 * number
 
 
-def _noise(_, i, noise):
-    return jr.normal(jr.fold_in(jr.key(0), i), noise.shape, noise.dtype)
+def _noise(problem, i, _):
+    return bbvi._noise(problem.state.q, jr.fold_in(jr.key(0), i), 1)[:, 0]
 
 
 def _solve(problem, _, vector):
