@@ -29,7 +29,7 @@ NOTES = (
     f"a block solve with D = {BLOCK_DIM}. Times of copies are minima, ratios are of minima.",
     f"“{FRESH}”: by XLA into memory that the system hands out page by page, as for the result of any single "
     "call; several arrays may be copied at once on two cores. "
-    f"“{IN_USE}”: by `np.copyto` into memory already in use, on one core, past the caches. "
+    f"“{IN_USE}”: by `np.copyto` into memory already in use, on one core. "
     f"Like for like is “{ONE_CALL}” beside the first and “{GIVEN}” (the solve may write into the memory of "
     "its last result, as inside a compiled loop) beside the second. A step is beside both: in a block it "
     "uses its memory again, and XLA may use two cores for its elementwise parts.",
@@ -72,7 +72,7 @@ def _compared(what: str, how: str, dtype: Any, times: Times, by_copies: dict[str
 
 def _solves(shape, dtype, repeats):
     diag, upper, rhs = jnp.full(shape, 2.0, dtype), jnp.full(shape, -1.0, dtype)[1:], jnp.ones(shape, dtype)
-    kind = "single" if len(shape) == 1 else f"batch of {shape[1]}"
+    kind = "single" if len(shape) == 1 else f"batch of {shape[1]:,}"
     rivals = copies(COPIES_PER_SOLVE, diag.size, dtype)
     return _both_ways(
         f"solve, {kind}, T = {shape[0]:,}", bidiagonal.solve, (diag, upper, rhs), rivals, repeats
