@@ -48,7 +48,8 @@ class Settings:
         tolerance: Divergence between averages, in nats per latent number, below which they agree. The
             means are then right to about sqrt(tolerance) posterior standard deviations.
         learning_rate: Adam's first rate, in units of the posterior's standard deviation.
-        estimator: "analytic" entropy, as the paper, or "sticking-the-landing".
+        estimator: "analytic" entropy, as the paper, or "sticking-the-landing", whose noise vanishes where the
+            family can match the posterior; where it cannot, as with "mean-field", it is the noisier one.
         basis: Coordinates in which the means move: "standard", or "prior" for the prior's natural basis.
     """
 
