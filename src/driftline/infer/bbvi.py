@@ -8,6 +8,7 @@ care how noisy the ELBO itself is.
 """
 
 import dataclasses
+import math
 from typing import NamedTuple, NoReturn
 
 import equinox as eqx
@@ -31,6 +32,7 @@ from driftline.models.priors import AbstractGaussianPrior
 # δ of Adam is far below any gradient, so that the result does not depend on the units of the data.
 ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-20)
 STEPS_PER_BLOCK = 50
+STEPS_PER_STRIDE = 5
 DROP = 0.3  # of the rate and of the goal, from one stage to the next
 FIRST_GOAL = 30.0  # goal of the first stage, in tolerances
 STAGES_AGREE = 4.0  # how far apart the averages of the last two stages may be, in tolerances
@@ -46,7 +48,8 @@ class Settings:
         samples: Draws per step, the paper's S.
         max_iterations: Steps after which the fit stops, converged or not.
         tolerance: Divergence between averages, in nats per latent number, below which they agree. The
-            means are then right to about sqrt(tolerance) posterior standard deviations.
+            means are then right to about sqrt(tolerance) posterior standard deviations, on average over
+            the path.
         learning_rate: Adam's first rate, in units of the posterior's standard deviation.
         estimator: "analytic" entropy, as the paper, or "sticking-the-landing", whose noise vanishes where the
             family can match the posterior; where it cannot, as with "mean-field", it is the noisier one.
@@ -249,8 +252,7 @@ def _basis(model, observations, q, name):
 
 @eqx.filter_jit
 def _take_steps(state, basis, model, observations, key, iteration, rate, samples, estimator, num_steps):
-    def step(carry, iteration):
-        state, total = carry
+    def step(state, iteration):
         elbo, gradient = _gradient(
             state.q, model, observations, jr.fold_in(key, iteration), samples, estimator
         )
@@ -261,19 +263,37 @@ def _take_steps(state, basis, model, observations, key, iteration, rate, samples
         updates = eqx.tree_at(lambda u: u.mean, updates, basis.to_step(updates.mean))
         q = state.q.moved(updates)
         mean_square = jnp.mean(gradient.mean * gradient.mean)
-        return (State(q, adam), jax.tree.map(jnp.add, total, q)), (elbo, jnp.sqrt(mean_square))
+        return State(q, adam), (elbo, jnp.sqrt(mean_square))
 
+    def stride(carry, iterations):
+        state, total = carry
+        state, reports = jax.lax.scan(step, state, iterations)
+        return (state, jax.tree.map(jnp.add, total, state.q)), reports
+
+    # Neighbouring iterates are nearly the same: an average over a few of them is as good, and cheaper.
+    num_strides = max(1, num_steps // STEPS_PER_STRIDE)
     zero = jax.tree.map(jnp.zeros_like, state.q)
-    iterations = iteration + jnp.arange(num_steps)
-    (state, total), (elbos, norms) = jax.lax.scan(step, (state, zero), iterations)
-    mean_q = jax.tree.map(lambda leaf: leaf / num_steps, total)
+    iterations = (iteration + jnp.arange(num_steps)).reshape(num_strides, -1)
+    (state, total), reports = jax.lax.scan(stride, (state, zero), iterations)
+    mean_q = jax.tree.map(lambda leaf: leaf / num_strides, total)
+    elbos, norms = (report.ravel() for report in reports)
     return state, Block(mean_q, elbos, norms)
 
 
 def _noise(q, key: Key[Array, ""], samples):
-    """Noise of single precision: half the price, and far finer than an average over draws can tell."""
+    """Noise of single precision: half the price, and far finer than an average over draws can tell.
+
+    Words of 64 bits, cut in two, use all that JAX's generator makes; it throws half of it away for 32.
+    """
     num_steps, *shape = q.mean.shape
-    return jr.normal(key, (num_steps, samples, *shape), jnp.float32).astype(q.mean.dtype)
+    count = num_steps * samples * math.prod(shape)
+    words = jr.bits(key, ((count + 1) // 2,), jnp.uint64)
+    bits = jnp.concatenate([words.astype(jnp.uint32), (words >> 32).astype(jnp.uint32)])[:count]
+    # The top 23 bits fill the mantissa of a number from 1 to 2; half a unit keeps the ends out of reach.
+    mantissa = jax.lax.bitcast_convert_type(bits >> 9 | jnp.uint32(0x3F800000), jnp.float32)
+    uniform = 2.0 * (mantissa - 1.0) - jnp.float32(1.0 - 2.0**-23)
+    noise = jnp.float32(math.sqrt(2.0)) * jax.lax.erf_inv(uniform)
+    return noise.astype(q.mean.dtype).reshape(num_steps, samples, *shape)
 
 
 def _gradient(q, model, observations, key: Key[Array, ""], samples, estimator):

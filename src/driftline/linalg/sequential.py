@@ -16,40 +16,32 @@ def back_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     """Solve $B x = r$ from the last step to the first, for upper bidiagonal $B$."""
-    divisor = diag
     if _is_one_chain(rhs):
-        upper, rhs, divisor = upper / diag[:-1], rhs / diag, None
+        return _in_place(upper / diag[:-1], rhs / diag, reverse=True)
     last = len(rhs) - 1
-
-    def value_at(t, rhs):
-        return rhs if divisor is None else rhs / divisor[t]
 
     def step(i, state):
         value, solution = state
         t = last - 1 - i
-        value = value_at(t, rhs[t] - upper[t] * value)
+        value = (rhs[t] - upper[t] * value) / diag[t]
         return value, solution.at[t].set(value)
 
-    return _loop(last, step, value_at(last, rhs[last]), last, rhs)
+    return _loop(last, step, rhs[last] / diag[last], last, rhs)
 
 
 def forward_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     r"""Solve $B^\top x = r$ from the first step to the last, for upper bidiagonal $B$."""
-    divisor = diag
     if _is_one_chain(rhs):
-        upper, rhs, divisor = upper / diag[1:], rhs / diag, None
-
-    def value_at(t, rhs):
-        return rhs if divisor is None else rhs / divisor[t]
+        return _in_place(upper / diag[1:], rhs / diag, reverse=False)
 
     def step(i, state):
         value, solution = state
-        value = value_at(i + 1, rhs[i + 1] - upper[i] * value)
+        value = (rhs[i + 1] - upper[i] * value) / diag[i + 1]
         return value, solution.at[i + 1].set(value)
 
-    return _loop(len(rhs) - 1, step, value_at(0, rhs[0]), 0, rhs)
+    return _loop(len(rhs) - 1, step, rhs[0] / diag[0], 0, rhs)
 
 
 def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) -> Float[Array, " T *shape"]:
@@ -64,12 +56,27 @@ def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) ->
 
 
 def _is_one_chain(rhs):
-    """Whether a step is a single number, so that a loop would wait for its own last division.
+    """Whether a step is a single number, so that a loop would wait for its own last result.
 
     Dividing ahead of the loop, all steps at once, then pays for its extra pass through memory; for wider
     steps it does not (`benchmarks/limit.py`).
     """
     return rhs[0].size == 1
+
+
+def _in_place(ratio, solution, *, reverse):
+    r"""Solve $x_t + r_t x_{t \pm 1} = u_t$, writing the solution over the right-hand side."""
+    last = len(solution) - 1
+
+    def step(i, state):
+        value, solution = state
+        t = last - 1 - i if reverse else i + 1
+        value = solution[t] - ratio[t if reverse else i] * value
+        return value, solution.at[t].set(value)
+
+    if last == 0:
+        return solution
+    return lax.fori_loop(0, last, step, (solution[last if reverse else 0], solution))[1]
 
 
 def _loop(num_steps, step, first, place, like):

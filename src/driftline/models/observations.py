@@ -19,12 +19,18 @@ class Observations(eqx.Module):
     Attributes:
         values: What was seen; where nothing was, some value that was seen elsewhere.
         observed: Which data were seen.
-        gaps: Lengths of time between neighbouring steps.
+        spacing: Lengths of time between neighbouring steps, or one number if all are equal: what depends on
+            time alone is then a number for the compiler too, not an array to be read at every step of a fit.
     """
 
     values: Float[Array, " T *event"]
     observed: Bool[Array, " T *data"]
-    gaps: Float[Array, " T-1"]
+    spacing: Float[Array, "..."]
+
+    @property
+    def gaps(self) -> Float[Array, " T-1"]:
+        """Lengths of time between neighbouring steps."""
+        return jnp.broadcast_to(self.spacing, (len(self.values) - 1,))
 
 
 def as_values(x: Any) -> np.ndarray:
@@ -104,8 +110,9 @@ def observe(
         _check_function(likelihood, values, shape)
         if not likelihood.elementwise:
             missing = _whole_steps(missing)
+    spacing = gaps[0] if len(gaps) and np.all(gaps == gaps[0]) else gaps
     return Observations(
-        jnp.asarray(_filled(values, missing)), jnp.asarray(~missing), jnp.asarray(gaps, float)
+        jnp.asarray(_filled(values, missing)), jnp.asarray(~missing), jnp.asarray(spacing, float)
     )
 
 
