@@ -16,10 +16,10 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-import optax
 from jaxtyping import Array, Float, Key
 
 from driftline.families import AbstractFamily
+from driftline.infer.adam import Moments, adam
 from driftline.infer.failures import DivergenceError
 from driftline.infer.gradient import estimate
 from driftline.infer.outcome import Outcome
@@ -29,8 +29,7 @@ from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.priors import AbstractGaussianPrior
 
-# δ of Adam is far below any gradient, so that the result does not depend on the units of the data.
-ADAM = optax.scale_by_adam(b1=0.9, b2=0.999, eps=1e-20)
+ADAM = adam()
 STEPS_PER_BLOCK = 50
 STEPS_PER_STRIDE = 5
 DROP = 0.3  # of the rate and of the goal, from one stage to the next
@@ -112,7 +111,7 @@ class State(NamedTuple):
     """What the next step needs."""
 
     q: AbstractFamily
-    adam: optax.OptState
+    adam: Moments
 
 
 class Block(NamedTuple):
@@ -257,13 +256,12 @@ def _take_steps(state, basis, model, observations, key, iteration, rate, samples
             state.q, model, observations, jr.fold_in(key, iteration), samples, estimator
         )
         gradient = eqx.tree_at(lambda g: g.mean, gradient, basis.of_gradient(gradient.mean))
-        with jax.numpy_dtype_promotion("standard"):  # optax mixes integers and floats
-            updates, adam = ADAM.update(gradient, state.adam)
+        updates, moments = ADAM.update(gradient, state.adam)
         updates = jax.tree.map(lambda leaf: rate * leaf, updates)
         updates = eqx.tree_at(lambda u: u.mean, updates, basis.to_step(updates.mean))
         q = state.q.moved(updates)
         mean_square = jnp.mean(gradient.mean * gradient.mean)
-        return State(q, adam), (elbo, jnp.sqrt(mean_square))
+        return State(q, moments), (elbo, jnp.sqrt(mean_square))
 
     def stride(carry, iterations):
         state, total = carry

