@@ -115,11 +115,14 @@ class State(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What a block of steps reports; nothing here is needed by the next one."""
+    """What a block of steps reports; nothing here is needed by the next one.
+
+    The norm is that of Adam's running average of the gradient of the means, once per stride.
+    """
 
     mean_q: AbstractFamily
     elbo: Float[Array, " steps"]
-    gradient_norm: Float[Array, " steps"]
+    gradient_norm: Float[Array, " strides"]
 
 
 def maximise(
@@ -192,7 +195,9 @@ class _Run:
             return {name: np.zeros(0) for name in ("elbo", "gradient_norm", "rate")}
         return {
             "elbo": np.concatenate([np.asarray(block.elbo) for block in self._blocks]),
-            "gradient_norm": np.concatenate([np.asarray(b.gradient_norm) for b in self._blocks]),
+            "gradient_norm": np.concatenate(
+                [np.repeat(block.gradient_norm, STEPS_PER_STRIDE) for block in self._blocks]
+            ),
             "rate": np.repeat(self._rates, STEPS_PER_BLOCK),
         }
 
@@ -259,23 +264,21 @@ def _take_steps(state, basis, model, observations, key, iteration, rate, samples
         updates, moments = ADAM.update(gradient, state.adam)
         updates = jax.tree.map(lambda leaf: rate * leaf, updates)
         updates = eqx.tree_at(lambda u: u.mean, updates, basis.to_step(updates.mean))
-        q = state.q.moved(updates)
-        mean_square = jnp.mean(gradient.mean * gradient.mean)
-        return State(q, moments), (elbo, jnp.sqrt(mean_square))
+        return State(state.q.moved(updates), moments), elbo
 
     def stride(carry, iterations):
         state, total = carry
-        state, reports = jax.lax.scan(step, state, iterations)
-        return (state, jax.tree.map(jnp.add, total, state.q)), reports
+        state, elbos = jax.lax.scan(step, state, iterations)
+        norm = jnp.sqrt(jnp.mean(state.adam.first.mean**2))
+        return (state, jax.tree.map(jnp.add, total, state.q)), (elbos, norm)
 
-    # Neighbouring iterates are nearly the same: an average over a few of them is as good, and cheaper.
+    # Neighbouring iterates are nearly the same: a look at every few of them is as good, and cheaper.
     num_strides = max(1, num_steps // STEPS_PER_STRIDE)
     zero = jax.tree.map(jnp.zeros_like, state.q)
     iterations = (iteration + jnp.arange(num_steps)).reshape(num_strides, -1)
-    (state, total), reports = jax.lax.scan(stride, (state, zero), iterations)
+    (state, total), (elbos, norms) = jax.lax.scan(stride, (state, zero), iterations)
     mean_q = jax.tree.map(lambda leaf: leaf / num_strides, total)
-    elbos, norms = (report.ravel() for report in reports)
-    return state, Block(mean_q, elbos, norms)
+    return state, Block(mean_q, elbos.ravel(), norms)
 
 
 def _noise(q, key: Key[Array, ""], samples):
