@@ -8,7 +8,7 @@ from jax import lax
 
 from benchmarks.problem import RATE, Problem
 from driftline.families import GaussMarkov
-from driftline.infer import bbvi
+from driftline.infer import adam
 
 
 def inverse_of_factor(q: GaussMarkov) -> jax.Array:
@@ -40,15 +40,15 @@ def take_steps(problem: Problem, num_steps: int):
     key, basis = jr.key(0), problem.basis
 
     def step(carry, iteration):
-        (q, adam), total = carry
+        (q, moments), total = carry
         noise = jr.normal(jr.fold_in(key, iteration), q.mean.shape, q.mean.dtype)
         elbo, direction = gradient(q, problem.log_joint, noise)
         direction = eqx.tree_at(lambda g: g.mean, direction, basis.of_gradient(direction.mean))
-        updates, adam = bbvi.ADAM.update(direction, adam)
+        updates, moments = adam.direction(direction, moments)
         updates = jax.tree.map(lambda leaf: RATE * leaf, updates)
         q = q.moved(eqx.tree_at(lambda u: u.mean, updates, basis.to_step(updates.mean)))
         norm = jnp.sqrt(jnp.mean(direction.mean * direction.mean))
-        return ((q, adam), jax.tree.map(jnp.add, total, q)), (elbo, norm)
+        return ((q, moments), jax.tree.map(jnp.add, total, q)), (elbo, norm)
 
     start = (tuple(problem.state), jax.tree.map(jnp.zeros_like, problem.state.q))
     return lax.scan(step, start, jnp.arange(num_steps))

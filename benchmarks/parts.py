@@ -10,7 +10,7 @@ from jax import lax
 
 from benchmarks.measure import Compiled, compile_for
 from benchmarks.problem import RATE, Problem
-from driftline.infer import bbvi
+from driftline.infer import adam, bbvi
 from driftline.linalg import bidiagonal
 
 
@@ -20,7 +20,7 @@ def parts(problem: Problem, repeats: int) -> dict[str, Compiled]:
     Every part maps what it carries to the same kind of thing, so that memory is used again from one round
     to the next, as in a fit, and no round can be left out.
     """
-    q, adam = problem.state
+    q, moments = problem.state
     noise, total = jnp.ones_like(q.mean), jnp.zeros((), q.mean.dtype)
     starts: dict[str, tuple[Callable, Any]] = {
         "noise": (_noise, noise),
@@ -28,7 +28,7 @@ def parts(problem: Problem, repeats: int) -> dict[str, Compiled]:
         "solve, transposed (gradient)": (_solve_transposed, noise),
         "log joint and its gradient": (_ascend, (q.mean, total)),
         "log density of the draw": (_log_prob, total),
-        "Adam and update": (_update, (q, adam)),
+        "Adam and update": (_update, (q, moments)),
         "running average": (_add, q),
     }
     return {name: _loop(part, problem, carry, repeats) for name, (part, carry) in starts.items()}
@@ -73,10 +73,10 @@ def _log_prob(problem, _, total):
 
 
 def _update(problem, _, carry):
-    q, adam = carry
+    q, moments = carry
     gradient = jax.tree.map(lambda leaf: 0.1 * leaf, problem.state.q)
-    updates, adam = bbvi.ADAM.update(gradient, adam)
-    return q.moved(jax.tree.map(lambda leaf: RATE * leaf, updates)), adam
+    updates, moments = adam.direction(gradient, moments)
+    return q.moved(jax.tree.map(lambda leaf: RATE * leaf, updates)), moments
 
 
 def _add(problem, _, total):

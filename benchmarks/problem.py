@@ -2,14 +2,13 @@
 
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
 import driftline as dl
-from driftline.infer import bbvi
+from driftline.infer import adam, bbvi
 from driftline.infer.start import begin, starting_family, without_correlations
 from driftline.models.observations import Observations, observe
 
@@ -52,7 +51,7 @@ def volatility(num_steps: int, *, mean_field: bool = False, dtype: Any = jnp.flo
     q = starting_family(model, begin(model, observations), observations, "chains")
     q = without_correlations(q) if mean_field else q
     basis = bbvi._basis(model, observations, q, "standard")
-    state = bbvi.State(q, bbvi.ADAM.init(eqx.filter(q, eqx.is_array)))
+    state = bbvi.State(q, adam.begin(q))
     return Problem(model, *_cast((observations, state, basis), dtype))
 
 

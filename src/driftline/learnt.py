@@ -44,6 +44,21 @@ class LearntNumber:
             return f"LearntNumber(mean {self.mean}, sd {self.sd})"
 
 
+def draw_together(numbers: dict[str, LearntNumber], count: int) -> dict[str, np.ndarray]:
+    """Values of all numbers at points that were drawn evenly from their common weights.
+
+    Args:
+        numbers: The learnt numbers of one fit.
+        count: Number of points.
+    """
+    if not numbers:
+        return {}
+    weights = next(iter(numbers.values())).weights
+    levels = (0.5 + np.arange(count)) / count
+    points = np.minimum(np.searchsorted(np.cumsum(weights), levels), len(weights) - 1)
+    return {place: number.values[points] for place, number in numbers.items()}
+
+
 def _weighted_quantile(values, weights, share):
     """Quantile of weighted points, interpolated between the midpoints of their weights."""
     order = np.argsort(values)

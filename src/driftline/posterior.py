@@ -11,13 +11,16 @@ import numpy as np
 
 from driftline import files
 from driftline.families import AbstractFamily, BlockGaussMarkov, FullRank, GaussMarkov, MeanField
-from driftline.learnt import LearntNumber
+from driftline.infer import newton
+from driftline.infer.diagnostics import Diagnosis, corrected_sample, diagnose
+from driftline.learnt import LearntNumber, draw_together
 from driftline.models.model import Model
-from driftline.models.observations import as_labels
+from driftline.models.observations import Observations, as_labels, as_times, observe
 from driftline.models.spec import from_spec, to_spec
 from driftline.prediction import Prediction, predict
 
 KIND, VERSION = "posterior", 1
+MOST_POINTS = 32  # values of the learnt numbers over which corrected paths are spread
 FAMILIES = {family.__name__: family for family in (BlockGaussMarkov, FullRank, GaussMarkov, MeanField)}
 
 
@@ -72,14 +75,40 @@ class Posterior:
             width = float(jax.scipy.special.ndtri(jnp.asarray(0.5 + 0.5 * probability))) * self.sd
         return self.mean - width, self.mean + width
 
-    def sample(self, n: int, *, seed: int = 0) -> np.ndarray:
-        """Draw `n` paths, an array of shape (n, T, *shape)."""
+    def sample(self, n: int, *, corrected: bool = False, seed: int = 0) -> np.ndarray:
+        """Draw `n` paths, an array of shape (n, T, *shape).
+
+        Args:
+            n: Number of paths.
+            corrected: Whether to draw from the posterior itself, as near as particles come to it, and not
+                from the Gaussian that was fitted to it.
+            seed: The same seed gives the same numbers.
+        """
         if n < 1:
             raise ValueError(f"sample draws at least one path, got n={n}")
         with jax.enable_x64(True):
+            if corrected:
+                numbers = draw_together(self.parameters, min(n, MOST_POINTS))
+                return corrected_sample(self._known_model(), self._observations(), self.q, numbers, n, seed)
             keys = jr.split(jr.key(seed), n)
             draw = jax.jit(lambda q, keys: jax.vmap(lambda key: q.sample(key).path)(keys))
             return np.asarray(draw(self.q, keys))
+
+    def diagnose(self, *, seed: int = 0) -> Diagnosis:
+        """Say how good the fit is; print what comes back.
+
+        Particle filters, guided by the fit, estimate the log evidence and with it the divergence between fit
+        and posterior, overall and step by step. With learnt numbers it is the path given their means that
+        is judged.
+        """
+        model = self._known_model()
+        with jax.enable_x64(True):
+            observations = self._observations()
+            q, elbo, error = self.q, self.elbo, self.elbo_error
+            if self.parameters:
+                state = newton.refit(model, observations, q)
+                q, elbo, error = state.q, float(state.elbo), 0.0
+            return diagnose(q, model, observations, elbo, error, seed)
 
     def forecast(self, steps: int | None = None, *, times: Any = None) -> Prediction:
         """Predict the path, and what will be observed of it, after the last step.
@@ -110,15 +139,23 @@ class Posterior:
             )
         return self._predict(as_labels(times))
 
-    def _predict(self, new_times):
+    def _known_model(self) -> Model:
         if self.model is None:
             raise ValueError(
                 "this posterior was loaded from a file, which does not keep functions, so its model is not "
-                "known; fit it anew to predict"
+                "known; fit it anew for that"
             )
+        return self.model
+
+    def _observations(self) -> Observations:
+        model = self._known_model()
+        _, gaps, _ = as_times(self.times, None, len(self.values), self.time_unit)
+        return observe(self.values, gaps, model.likelihood, model.prior.shape)
+
+    def _predict(self, new_times):
         structure = "block" if isinstance(self.q, BlockGaussMarkov) else "chains"
         return predict(
-            self.model, self.values, self.times, self.time_unit, np.unique(new_times),
+            self._known_model(), self.values, self.times, self.time_unit, np.unique(new_times),
             self.parameters, structure,
         )  # fmt: skip
 
@@ -127,6 +164,16 @@ class Posterior:
         from driftline.report.frame import to_frame
 
         return to_frame(self, probability)
+
+    def to_arviz(self, draws: int = 1000, *, corrected: bool = False, seed: int = 0) -> Any:
+        """Draws of the path and of the learnt numbers, with the data, as ArviZ's `xarray.DataTree`.
+
+        The draws of the numbers go with the path's on average, not one by one: the path's are of the
+        Gaussian that is already averaged over the numbers.
+        """
+        from driftline.report.arviz import to_arviz
+
+        return to_arviz(self, draws, corrected=corrected, seed=seed)
 
     def plot(self, probability: float = 0.9, *, ax: Any = None, **options: Any) -> Any:
         """Draw mean and band against time with matplotlib; returns the axes."""

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from driftline.families import AbstractFamily
-from driftline.infer.adam import Moments, adam
+from driftline.infer import adam
 from driftline.infer.failures import DivergenceError
 from driftline.infer.gradient import estimate
 from driftline.infer.outcome import Outcome
@@ -29,7 +29,6 @@ from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.priors import AbstractGaussianPrior
 
-ADAM = adam()
 STEPS_PER_BLOCK = 50
 STEPS_PER_STRIDE = 5
 DROP = 0.3  # of the rate and of the goal, from one stage to the next
@@ -111,7 +110,7 @@ class State(NamedTuple):
     """What the next step needs."""
 
     q: AbstractFamily
-    adam: Moments
+    moments: adam.Moments
 
 
 class Block(NamedTuple):
@@ -221,7 +220,7 @@ def _stage(run: _Run, q: AbstractFamily, rate: float, goal: float) -> tuple[Abst
     """Step at a constant rate until the averages over two neighbouring windows agree."""
     basis = _basis(run.model, run.observations, q, run.settings.basis)
     # Adam starts afresh: what it remembers of larger gradients would hold back the smaller ones of now.
-    state = State(q, ADAM.init(q))  # pyright: ignore[reportArgumentType]
+    state = State(q, adam.begin(q))
     state, before = _window(run, state, basis, rate, 1)
     length = 2
     while not run.exhausted:
@@ -256,27 +255,25 @@ def _basis(model, observations, q, name):
 
 @eqx.filter_jit
 def _take_steps(state, basis, model, observations, key, iteration, rate, samples, estimator, num_steps):
-    def step(state, iteration):
-        elbo, gradient = _gradient(
-            state.q, model, observations, jr.fold_in(key, iteration), samples, estimator
-        )
+    def step(state, key):
+        elbo, gradient = _gradient(state.q, model, observations, key, samples, estimator)
         gradient = eqx.tree_at(lambda g: g.mean, gradient, basis.of_gradient(gradient.mean))
-        updates, moments = ADAM.update(gradient, state.adam)
+        updates, moments = adam.direction(gradient, state.moments)
         updates = jax.tree.map(lambda leaf: rate * leaf, updates)
         updates = eqx.tree_at(lambda u: u.mean, updates, basis.to_step(updates.mean))
         return State(state.q.moved(updates), moments), elbo
 
-    def stride(carry, iterations):
+    def stride(carry, keys):
         state, total = carry
-        state, elbos = jax.lax.scan(step, state, iterations)
-        norm = jnp.sqrt(jnp.mean(state.adam.first.mean**2))
+        state, elbos = jax.lax.scan(step, state, keys)
+        norm = jnp.sqrt(jnp.mean(state.moments.first.mean**2))
         return (state, jax.tree.map(jnp.add, total, state.q)), (elbos, norm)
 
     # Neighbouring iterates are nearly the same: a look at every few of them is as good, and cheaper.
     num_strides = max(1, num_steps // STEPS_PER_STRIDE)
     zero = jax.tree.map(jnp.zeros_like, state.q)
-    iterations = (iteration + jnp.arange(num_steps)).reshape(num_strides, -1)
-    (state, total), (elbos, norms) = jax.lax.scan(stride, (state, zero), iterations)
+    keys = jax.vmap(lambda i: jr.fold_in(key, i))(iteration + jnp.arange(num_steps))
+    (state, total), (elbos, norms) = jax.lax.scan(stride, (state, zero), keys.reshape(num_strides, -1))
     mean_q = jax.tree.map(lambda leaf: leaf / num_strides, total)
     return state, Block(mean_q, elbos.ravel(), norms)
 

@@ -36,7 +36,7 @@ def chain_precision(
     if isinstance(model.prior, AbstractGaussianPrior):
         diag, off = model.prior.precision(gaps)
     else:
-        blocks, off_blocks = _prior_blocks(model.prior, path, gaps)
+        blocks, off_blocks = prior_blocks(model.prior, path, gaps)
         diag = jnp.diagonal(blocks, axis1=1, axis2=2).reshape(path.shape)
         off = jnp.diagonal(off_blocks, axis1=1, axis2=2).reshape(-1, *path.shape[1:])
     if is_elementwise(model):
@@ -49,7 +49,7 @@ def block_precision(
     model: Model, path: Float[Array, " T *shape"], observations: Observations
 ) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
     """Minus the second derivatives of all elements of a step with each other, now and one step later."""
-    diag, off = _prior_blocks(model.prior, path, observations.gaps)
+    diag, off = prior_blocks(model.prior, path, observations.gaps)
     return diag + _likelihood_blocks(model, path, observations), off
 
 
@@ -76,7 +76,10 @@ def _likelihood_blocks(model, path, observations):
     return jnp.moveaxis(columns, 0, -1)
 
 
-def _prior_blocks(prior: AbstractPrior, path, gaps):
+def prior_blocks(
+    prior: AbstractPrior, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]
+) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
+    """The prior's part of `block_precision`."""
     if isinstance(prior, AbstractGaussianPrior):
         diag, off = prior.precision(gaps)
         return _as_blocks(diag), _as_blocks(off)

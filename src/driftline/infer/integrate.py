@@ -18,7 +18,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
 from driftline.infer import newton
 from driftline.infer.expectation import Moments, expected_log_joint, moments
 from driftline.infer.outcome import Outcome
@@ -188,22 +188,18 @@ def fit_points(
     model: Model,
     observations: Observations,
     numbers: dict[str, np.ndarray],
-    q: GaussMarkov | BlockGaussMarkov,
+    q: AbstractFamily,
 ) -> GaussMarkov | BlockGaussMarkov:
     """Fit the path once for every point of the learnt numbers; returns the fits with a leading axis."""
-    settings = newton.Settings()
-    limits = jnp.asarray(settings.max_iterations), jnp.asarray(settings.tolerance)
     if not numbers:
-        state = newton.iterate(newton.begin(q, model, observations), model, observations, *limits)
-        return jax.tree.map(lambda leaf: leaf[None], state.q)
-    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations, limits)
+        return jax.tree.map(lambda leaf: leaf[None], newton.refit(model, observations, q).q)
+    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations)
 
 
 @eqx.filter_jit
-def _fit_points(numbers, q, template, observations, limits):
+def _fit_points(numbers, q, template, observations):
     def one(own):
-        model = with_values(template, own)
-        return newton.iterate(newton.begin(q, model, observations), model, observations, *limits).q
+        return newton.refit(with_values(template, own), observations, q).q
 
     num_points = len(next(iter(numbers.values())))
     return jax.lax.map(one, numbers, batch_size=min(_at_once(q), num_points))

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
 from driftline.infer.expectation import Moments, expected_log_joint, moments
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
@@ -110,6 +110,12 @@ def _verdict(state: State, settings: Settings) -> str:
     if iterations >= settings.max_iterations:
         return f"not converged after {iterations} steps; raise max_iterations or tolerance"
     return ""
+
+
+def refit(model: Model, observations: Observations, q: AbstractFamily) -> State:
+    """The fit of a model, from a start that is near it."""
+    limit, tolerance = jnp.asarray(Settings().max_iterations), jnp.asarray(Settings().tolerance)
+    return iterate(begin(q, model, observations), model, observations, limit, tolerance)
 
 
 @eqx.filter_jit

@@ -1,0 +1,306 @@
+r"""A particle filter whose proposals are the fitted Gaussian's own conditionals.
+
+The weight of a path drawn from q splits into one factor per step that looks at that step and its neighbour
+only, and that would be constant if q were the posterior (`docs/maths.md`, eq. 28). So resampling has
+little to do, and the product of the average weights is an unbiased estimate of the evidence. The filter runs
+from the last step to the first, because that is the direction in which the factor of q gives conditionals.
+"""
+
+import math
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+from jaxtyping import Array, Float, Key
+
+from driftline.families import AbstractFamily, BlockGaussMarkov, MeanField
+from driftline.infer.curvature import prior_blocks
+from driftline.linalg import small
+from driftline.models.markov_prior import MarkovPrior
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.priors import AbstractGaussianPrior
+
+
+class Steps(NamedTuple):
+    """What the filter needs to know of every step, time first; a step is also told of the one after it.
+
+    Attributes:
+        mean: Mean of q.
+        diag: Diagonal of q's factor.
+        upper: Its superdiagonal; zero at the last step.
+        next_mean: Mean of q at the step after.
+        score: Gradient of the log prior at the mean.
+        within: The prior's precision less that of q, at the step.
+        between: The same between the step and the one after; zero at the last step.
+        values: The observations.
+        observed: Which of them were seen.
+        gap: Length of time to the step after; infinite at the last step.
+        likelihood: The arrays of the likelihood; those with a number for every step are cut up.
+    """
+
+    mean: Any
+    diag: Any
+    upper: Any
+    next_mean: Any
+    score: Any
+    within: Any
+    between: Any
+    values: Any
+    observed: Any
+    gap: Any
+    likelihood: Any
+
+
+class Filtered(NamedTuple):
+    """What a filter has found.
+
+    Attributes:
+        log_evidence: Logarithm of an unbiased estimate of the evidence.
+        rises: What every step added to it, beyond a constant.
+        expected: What every step adds to the ELBO, beyond the same constant.
+        log_weights: Log weights of draws from q, summed over windows of time, (windows, particles).
+    """
+
+    log_evidence: Float[Array, ""]
+    rises: Float[Array, " T"]
+    expected: Float[Array, " T"]
+    log_weights: Float[Array, " windows particles"]
+
+
+class Kept(NamedTuple):
+    """The particles of every step, as deviations from the mean, and their log weights."""
+
+    deviations: Float[Array, " T particles *shape"]
+    log_weights: Float[Array, " T particles"]
+
+
+class Guide(eqx.Module):
+    """A model, seen from a Gaussian that was fitted to it."""
+
+    model: Model
+    steps: Steps
+    constant: Float[Array, ""]
+    num_steps: int = eqx.field(static=True)
+
+    def __init__(self, q: AbstractFamily, model: Model, observations: Observations):
+        path, gaps, prior = q.mean, observations.gaps, model.prior
+        self.num_steps = len(path)
+        q_diag, q_off = _precision(q)
+        if isinstance(prior, AbstractGaussianPrior):
+            diag, off = prior.precision(gaps)
+        else:
+            diag, off = prior_blocks(prior, path, gaps)
+        if isinstance(q, BlockGaussMarkov) or not isinstance(prior, AbstractGaussianPrior):
+            dim = math.prod(path.shape[1:])
+            diag, off, q_diag, q_off = (_blocks(band, dim) for band in (diag, off, q_diag, q_off))
+        upper = jnp.zeros_like(path[1:]) if isinstance(q, MeanField) else q.upper  # pyright: ignore
+        self.constant = prior.log_prob(path, gaps) - q.log_prob_of_noise(jnp.zeros_like(path))
+        self.model = model
+        self.steps = Steps(
+            path,
+            q.diag,  # pyright: ignore[reportAttributeAccessIssue]
+            _with_last(upper, 0.0),
+            jnp.concatenate([path[1:], path[-1:]]),
+            jax.grad(prior.log_prob)(path, gaps),
+            diag - q_diag,
+            _with_last(off - q_off, 0.0),
+            observations.values,
+            observations.observed,
+            _with_last(gaps, jnp.inf),
+            self._per_step(model.likelihood),
+        )
+
+    def _per_step(self, likelihood):
+        """The arrays of the likelihood, each with a leading axis for time."""
+
+        def one(leaf):
+            leaf = jnp.asarray(leaf)
+            if leaf.ndim and len(leaf) == self.num_steps:
+                return leaf[:, None]
+            return jnp.broadcast_to(leaf, (self.num_steps, *leaf.shape))
+
+        return jax.tree.map(one, eqx.filter(likelihood, eqx.is_array_like))
+
+    def noise_of(self, step: Steps, deviation: Array, later: Array) -> Array:
+        """The noise that makes a deviation from the mean, given the deviation one step later."""
+        if step.diag.ndim == deviation.ndim:
+            return step.diag * deviation + step.upper * later
+        return jnp.triu(step.diag) @ deviation.ravel() + step.upper @ later.ravel()
+
+    def deviation_of(self, step: Steps, noise: Array, later: Array) -> Array:
+        """The deviation from the mean that noise makes, given the deviation one step later."""
+        if step.diag.ndim == noise.ndim:
+            return (noise - step.upper * later) / step.diag
+        rhs = noise.ravel() - step.upper @ later.ravel()
+        return small.solve_upper(step.diag, rhs[:, None]).reshape(noise.shape)
+
+    def own_weight(self, step: Steps, deviation: Array) -> Array:
+        """The part of a step's log weight that does not look at the step after it."""
+        likelihood = eqx.combine(step.likelihood, self.model.likelihood)
+        model = eqx.tree_at(lambda model: model.likelihood, self.model, likelihood)
+        seen = Observations(step.values[None], step.observed[None], jnp.ones(()))
+        fit = jnp.sum(model.log_likelihoods((step.mean + deviation)[None], seen))
+        product = _product(step.within, deviation)
+        return fit + jnp.sum(step.score * deviation) - 0.5 * jnp.sum(product * deviation)
+
+    def pair_weight(self, step: Steps, deviation: Array, later: Array) -> Array:
+        """The rest of a step's log weight."""
+        weight = -jnp.sum(_product(step.between, later) * deviation)
+        prior = self.model.prior
+        if not isinstance(prior, MarkovPrior):
+            return weight
+
+        def transition(share):
+            now, after = step.mean + share * deviation, step.next_mean + share * later
+            term = prior.transition_terms(after[None], now[None], step.gap[None])[0]
+            return jnp.where(jnp.isinf(step.gap), 0.0, term)
+
+        return weight + _beyond_second_order(transition)
+
+    def last_weight(self, deviation: Array) -> Array:
+        """What the density of the very first step adds beyond second order."""
+        prior, mean = self.model.prior, self.steps.mean[0]
+        if not isinstance(prior, MarkovPrior):
+            return jnp.zeros((), mean.dtype)
+        return _beyond_second_order(lambda share: prior.initial_log_prob(mean + share * deviation))
+
+
+def run(guide: Guide, key: Key[Array, ""], *, num_particles: int, window: int) -> Filtered:
+    """Filter from the last step to the first.
+
+    Args:
+        guide: The model and the Gaussian that guides.
+        key: For all randomness.
+        num_particles: Number of particles.
+        window: Number of steps per window for which the weights of plain draws are gathered.
+    """
+    return _run(guide, key, num_particles, window, keep=False)[0]
+
+
+def run_and_keep(guide: Guide, key: Key[Array, ""], *, num_particles: int) -> Kept:
+    """Filter from the last step to the first, and keep the particles of every step for `trace_back`."""
+    return _run(guide, key, num_particles, guide.num_steps, keep=True)[1]  # pyright: ignore[reportReturnType]
+
+
+def _run(guide, key, num_particles, window, *, keep):
+    shape = guide.steps.mean.shape[1:]
+    dtype = guide.steps.mean.dtype
+    num_windows = -(-guide.num_steps // window)
+    even = jnp.full(num_particles, -math.log(num_particles), dtype)
+
+    def step(state, row):
+        t, step = row
+        later, log_weights, plain_later, sums = state
+        key_noise, key_resample = jr.split(jr.fold_in(key, t))
+        noise = jr.normal(key_noise, (num_particles, *shape), dtype)
+        draw = jax.vmap(lambda noise, later: _advance(guide, step, noise, later))
+        deviation, weights = draw(noise, later)
+        plain, plain_weights = draw(noise, plain_later)
+        first = t == 0
+        weights, plain_weights = (
+            w + jnp.where(first, jax.vmap(guide.last_weight)(y), 0.0)
+            for w, y in ((weights, deviation), (plain_weights, plain))
+        )
+        # NaN means that the model gives the path no density: it must not survive.
+        weights = jnp.where(jnp.isnan(weights), -jnp.inf, weights)
+        log_weights = log_weights + weights
+        rise = jax.nn.logsumexp(log_weights)
+        log_weights = log_weights - rise
+        kept = Kept(deviation, log_weights) if keep else None
+        uneven = -jax.nn.logsumexp(2.0 * log_weights) < math.log(0.5 * num_particles)
+        chosen = _systematic(key_resample, log_weights)
+        deviation = jnp.where(uneven, deviation[chosen], deviation)
+        log_weights = jnp.where(uneven, even, log_weights)
+        sums = sums.at[t // window].add(plain_weights)
+        return (deviation, log_weights, plain, sums), (rise, jnp.mean(plain_weights), kept)
+
+    start = jnp.zeros((num_particles, *shape), dtype)
+    sums = jnp.zeros((num_windows, num_particles), dtype)
+    state = (start, even, start, sums)
+    rows = (jnp.arange(guide.num_steps), guide.steps)
+    (*_, sums), (rises, expected, kept) = jax.lax.scan(step, state, rows, reverse=True)
+    return Filtered(guide.constant + jnp.sum(rises), rises, expected, sums), kept
+
+
+def trace_back(
+    guide: Guide, kept: Kept, key: Key[Array, ""], num_draws: int
+) -> Float[Array, " T draws *shape"]:
+    """Draw whole paths from the filter's particles, step by step in the direction opposite to its own."""
+    deviations, log_weights = kept
+
+    def choose(key, log_weights):
+        """One particle for each row of weights."""
+        log_weights = log_weights - jax.nn.logsumexp(log_weights, axis=-1, keepdims=True)
+        shares = jnp.cumsum(jnp.exp(log_weights), axis=-1)
+        level = jr.uniform(key, (num_draws, 1), shares.dtype) * shares[..., -1:]
+        return jnp.sum(shares < level, axis=-1)
+
+    def step(chosen, row):
+        key, before, deviations, log_weights = row
+
+        def link(deviation, later):
+            noise = guide.noise_of(before, deviation, later)
+            return guide.pair_weight(before, deviation, later) - 0.5 * jnp.sum(noise * noise)
+
+        links = jax.vmap(lambda one: jax.vmap(lambda later: link(one, later))(deviations))(chosen)
+        chosen = deviations[choose(key, log_weights[None] + links)]
+        return chosen, chosen
+
+    key_first, key_rest = jr.split(key)
+    first = deviations[0][
+        choose(key_first, jnp.broadcast_to(log_weights[0], (num_draws, len(log_weights[0]))))
+    ]
+    before = jax.tree.map(lambda leaf: leaf[:-1], guide.steps)
+    rows = (jr.split(key_rest, guide.num_steps - 1), before, deviations[1:], log_weights[1:])
+    _, rest = jax.lax.scan(step, first, rows)
+    paths = jnp.concatenate([first[None], rest])
+    return guide.steps.mean[:, None] + paths
+
+
+def _advance(guide, step, noise, later):
+    deviation = guide.deviation_of(step, noise, later)
+    return deviation, guide.own_weight(step, deviation) + guide.pair_weight(step, deviation, later)
+
+
+def _systematic(key, log_weights):
+    """Indices of as many particles as there are, each as often as its weight says, to within one."""
+    count = len(log_weights)
+    shares = jnp.cumsum(jnp.exp(log_weights))
+    levels = (jr.uniform(key, (), shares.dtype) + jnp.arange(count, dtype=shares.dtype)) / count * shares[-1]
+    return jnp.minimum(jnp.searchsorted(shares, levels), count - 1)
+
+
+def _beyond_second_order(function):
+    """A function of one number at 1, less its Taylor polynomial of second order around 0."""
+
+    def slope(share):
+        return jax.jvp(function, (share,), (jnp.ones_like(share),))[1]
+
+    zero, one = jnp.zeros(()), jnp.ones(())
+    first, second = jax.jvp(slope, (zero,), (one,))
+    return function(one) - function(zero) - first - 0.5 * second
+
+
+def _precision(q):
+    if isinstance(q, MeanField):
+        return q.diag * q.diag, jnp.zeros_like(q.diag[1:])
+    return q.precision()
+
+
+def _blocks(band, dim):
+    if band.ndim == 3 and band.shape[1:] == (dim, dim):
+        return band
+    return band.reshape(len(band), dim, 1) * jnp.eye(dim, dtype=band.dtype)[None]
+
+
+def _product(band, vector):
+    if band.ndim == vector.ndim:
+        return band * vector
+    return (band @ vector.ravel()).reshape(vector.shape)
+
+
+def _with_last(array, value):
+    return jnp.concatenate([array, jnp.full((1, *array.shape[1:]), value, array.dtype)])
