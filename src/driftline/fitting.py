@@ -4,6 +4,7 @@ import dataclasses
 from typing import Any
 
 import jax
+import numpy as np
 
 from driftline.infer import bbvi, integrate, kalman, newton
 from driftline.infer.outcome import Outcome
@@ -154,4 +155,10 @@ def _numbers(learning) -> dict[str, LearntNumber]:
 
 
 def _first(q, num_steps):
-    return type(q)(q.mean[:num_steps], q.diag[:num_steps], q.upper[: num_steps - 1])
+    # In NumPy, and device_put: JAX would compile programs for every new length.
+    bands = (
+        np.asarray(q.mean)[:num_steps],
+        np.asarray(q.diag)[:num_steps],
+        np.asarray(q.upper)[: num_steps - 1],
+    )
+    return type(q)(*map(jax.device_put, bands))

@@ -4,6 +4,7 @@ import dataclasses
 import os
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
@@ -62,10 +63,11 @@ class Posterior:
     sd: np.ndarray = dataclasses.field(init=False)
 
     def __post_init__(self):
+        num_steps = len(self.q.mean)
         with jax.enable_x64(True):
-            variances = jax.jit(lambda q: q.variances())(self.q)
+            variances = np.asarray(_variances(_filled_up(self.q)))[:num_steps]
         object.__setattr__(self, "mean", np.asarray(self.q.mean))
-        object.__setattr__(self, "sd", np.sqrt(np.asarray(variances)))
+        object.__setattr__(self, "sd", np.sqrt(variances))
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the central interval of every step with the given probability."""
@@ -90,9 +92,7 @@ class Posterior:
             if corrected:
                 numbers = draw_together(self.parameters, min(n, MOST_POINTS))
                 return corrected_sample(self._known_model(), self._observations(), self.q, numbers, n, seed)
-            keys = jr.split(jr.key(seed), n)
-            draw = jax.jit(lambda q, keys: jax.vmap(lambda key: q.sample(key).path)(keys))
-            return np.asarray(draw(self.q, keys))
+            return np.asarray(_draw(self.q, jr.split(jr.key(seed), n)))
 
     def diagnose(self, *, seed: int = 0) -> Diagnosis:
         """Say how good the fit is; print what comes back.
@@ -203,6 +203,31 @@ class Posterior:
     def __repr__(self):
         shape = "×".join(str(size) for size in self.mean.shape)
         return f"Posterior({shape} by {self.method}, ELBO {self.elbo:.3f}, {self.message})"
+
+
+@eqx.filter_jit
+def _variances(q):
+    return q.variances()
+
+
+@eqx.filter_jit
+def _draw(q, keys):
+    return jax.vmap(lambda key: q.sample(key).path)(keys)
+
+
+def _filled_up(q):
+    """A family with cut-off steps up to a power of two, so that similar lengths share one compilation."""
+    if isinstance(q, FullRank):
+        return q
+    extra = max(16, 1 << (len(q.mean) - 1).bit_length()) - len(q.mean)
+
+    def one(leaf):
+        filling = np.zeros((extra, *leaf.shape[1:]))
+        if leaf is q.diag:
+            filling += np.eye(leaf.shape[1]) if isinstance(q, BlockGaussMarkov) else 1.0
+        return np.concatenate([np.asarray(leaf), filling])
+
+    return jax.tree.map(one, q)
 
 
 def _median_gap(times):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import driftline as dl
+from support import compilation
 
 MODEL = dl.Model(dl.RandomWalk(0.3), dl.Gaussian())
 
@@ -78,6 +79,21 @@ def test_numbers_may_change_without_compiling_again():
     run(0.7, 0.3, -1.0, 1)
     # observe() looks at the shape that the function returns; nothing else may run it again.
     assert len(traces) - after_first <= 1
+
+
+@pytest.mark.parametrize("scale", [0.2, dl.learn(0.2, positive=True)], ids=["fixed", "learnt"])
+def test_series_of_similar_length_share_what_was_compiled(scale):
+    model = dl.Model(dl.AR1(1.0, 0.95, scale), dl.Poisson())
+    counts = np.random.default_rng(0).poisson(3.0, size=64)
+    dl.fit(model, counts[:50]).interval()
+    for series in (counts[:50][::-1], counts[:41], counts[:33], counts, np.where(counts > 4, np.nan, counts)):
+        with compilation.counted() as compiled:
+            post = dl.fit(model, series)
+            post.interval()
+        assert not compiled
+    with compilation.counted() as compiled:
+        dl.fit(model, np.tile(counts, 2))
+    assert compiled  # the listener works
 
 
 def test_double_precision_without_touching_global_settings():

@@ -101,3 +101,20 @@ def test_a_function_is_simulated_only_when_told_how(key):
         quiet.simulate(key, jnp.zeros(3))
     loud = dl.Likelihood(lambda x, z: -((x - z) ** 2), draw=lambda key, z: z + 1.0)
     np.testing.assert_array_equal(loud.simulate(key, jnp.zeros(3)), np.ones(3))
+
+
+@pytest.mark.parametrize(
+    "likelihood", [dl.Gaussian(0.7), dl.Poisson(), dl.Poisson(exposure=2.5), dl.LogVolatility()], ids=str
+)
+def test_expectations_in_closed_form_are_those_of_quadrature(likelihood):
+    values, mean, variance = np.array([0.0, 1.0, 4.0]), np.array([-1.0, 0.3, 1.2]), np.array([0.1, 0.5, 0.02])
+    nodes, weights = np.polynomial.hermite_e.hermegauss(60)
+    paths = mean[:, None] + np.sqrt(variance)[:, None] * nodes
+    terms = np.stack([likelihood.terms(jnp.asarray(values), jnp.asarray(path)) for path in paths.T])
+    expected = weights @ terms / weights.sum()
+    found = likelihood.expected_terms(*map(jnp.asarray, (values, mean, variance)))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_other_likelihoods_have_no_closed_form():
+    assert dl.Bernoulli().expected_terms(*(jnp.ones(2),) * 3) is None

@@ -2,8 +2,8 @@
 
 Its derivatives with respect to the moments are all that a natural-gradient step needs: the derivative with
 respect to a covariance is half of the expected Hessian (`docs/maths.md`, section 9). They come from first
-derivatives of the user's log densities only. A Gaussian prior is taken in closed form, everything else by
-quadrature: on the marginals where the likelihood acts element by element, on whole steps or on neighbouring
+derivatives of the user's log densities only. A Gaussian prior and likelihoods that know their expectation are
+taken in closed form, everything else by quadrature: on the marginals where the likelihood acts element by element, on whole steps or on neighbouring
 pairs of steps otherwise.
 """
 
@@ -94,7 +94,11 @@ def _expected_log_likelihood(moments, model, observations, blocks):
     mean, within, _ = moments
     dim = math.prod(model.prior.shape)
     if is_elementwise(model):
-        sd = jnp.sqrt(_diagonals(within, mean.shape) if blocks else within)
+        variance = _diagonals(within, mean.shape) if blocks else within
+        closed = model.expected_log_likelihoods(mean, variance, observations)
+        if closed is not None:
+            return jnp.sum(closed)
+        sd = jnp.sqrt(variance)
         return _expect(lambda point: jnp.sum(model.log_likelihoods(mean + sd * point[0], observations)), 1)
     factor = small.cholesky(within) if blocks else None
 

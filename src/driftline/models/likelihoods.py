@@ -50,6 +50,15 @@ class AbstractElementwise(AbstractLikelihood):
         """See `AbstractLikelihood`."""
         return shape
 
+    def expected_terms(
+        self,
+        values: Float[Array, " T *shape"],
+        mean: Float[Array, " T *shape"],
+        variance: Float[Array, " T *shape"],
+    ) -> Float[Array, " T *shape"] | None:
+        """Expectation of `terms` for a Gaussian path, or None where there is no closed form."""
+        return None
+
 
 class Gaussian(AbstractElementwise):
     r"""$x_t \sim N(z_t, \text{scale}^2)$.
@@ -67,6 +76,11 @@ class Gaussian(AbstractElementwise):
         """See `AbstractLikelihood`."""
         scale = jnp.asarray(self.scale, path.dtype)
         return _normal(values - path, scale)
+
+    def expected_terms(self, values, mean, variance):
+        """See `AbstractElementwise`."""
+        scale = jnp.asarray(self.scale, mean.dtype)
+        return _normal(values - mean, scale) - 0.5 * variance / scale**2
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
@@ -126,6 +140,11 @@ class Poisson(AbstractElementwise):
         """See `AbstractLikelihood`."""
         log_rate = path + jnp.log(jnp.asarray(self.exposure, path.dtype))
         return values * log_rate - jnp.exp(log_rate) - gammaln(values + 1.0)
+
+    def expected_terms(self, values, mean, variance):
+        """See `AbstractElementwise`."""
+        log_rate = mean + jnp.log(jnp.asarray(self.exposure, mean.dtype))
+        return values * log_rate - jnp.exp(log_rate + 0.5 * variance) - gammaln(values + 1.0)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
@@ -229,6 +248,10 @@ class LogVolatility(AbstractElementwise):
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
         return -0.5 * (LOG_2PI + path + values * values * jnp.exp(-path))
+
+    def expected_terms(self, values, mean, variance):
+        """See `AbstractElementwise`."""
+        return -0.5 * (LOG_2PI + mean + values * values * jnp.exp(0.5 * variance - mean))
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""

@@ -10,7 +10,7 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from driftline.models.black_box import Likelihood
-from driftline.models.likelihoods import AbstractLikelihood
+from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
 from driftline.models.observations import Observations, as_times
 from driftline.models.parameters import learnt, with_values
 from driftline.models.priors import AbstractPrior
@@ -57,6 +57,18 @@ class Model(eqx.Module):
         path = jnp.where(steps, path, jax.lax.stop_gradient(path))
         terms = self.likelihood.terms(observations.values.astype(path.dtype), path)
         return jnp.where(observed, terms, jnp.zeros_like(terms))
+
+    def expected_log_likelihoods(
+        self,
+        mean: Float[Array, " T *shape"],
+        variance: Float[Array, " T *shape"],
+        observations: Observations,
+    ) -> Float[Array, " T *shape"] | None:
+        """Expectations of `log_likelihoods` for a Gaussian path; None where there is no closed form."""
+        if not isinstance(self.likelihood, AbstractElementwise):
+            return None
+        terms = self.likelihood.expected_terms(observations.values.astype(mean.dtype), mean, variance)
+        return None if terms is None else jnp.where(observations.observed, terms, jnp.zeros_like(terms))
 
     def log_joint(self, path: Float[Array, " T *shape"], observations: Observations) -> Float[Array, ""]:
         """Log density of path and observations together, with all constants."""

@@ -110,9 +110,11 @@ def observe(
         _check_function(likelihood, values, shape)
         if not likelihood.elementwise:
             missing = _whole_steps(missing)
-    spacing = gaps[0] if len(gaps) and np.all(gaps == gaps[0]) else gaps
+    even = len(gaps) > 0 and np.ptp(gaps) <= 1e-12 * gaps[0]  # times such as 0.1 t are even to rounding only
+    spacing = gaps[0] if even else gaps
+    # device_put, because jnp.asarray compiles a program for every new length.
     return Observations(
-        jnp.asarray(_filled(values, missing)), jnp.asarray(~missing), jnp.asarray(spacing, float)
+        *map(jax.device_put, (_filled(values, missing), ~missing, np.asarray(spacing, float)))
     )
 
 
@@ -126,17 +128,19 @@ def pad(observations: Observations, likelihood: AbstractLikelihood) -> Observati
     num_steps = len(observations.values)
     length = max(16, 1 << (num_steps - 1).bit_length())
     per_step = any(np.ndim(leaf) and len(leaf) == num_steps for leaf in jax.tree.leaves(likelihood))
-    if length == num_steps or per_step:
+    if per_step:
         return observations
     extra = length - num_steps
 
     def filled(array, value):
-        return jnp.concatenate([array, jnp.broadcast_to(value, (extra, *array.shape[1:]))])
+        array = np.asarray(array)
+        return jax.device_put(np.concatenate([array, np.broadcast_to(value, (extra, *array.shape[1:]))]))
 
+    values = np.asarray(observations.values)
     return Observations(
-        filled(observations.values, observations.values[-1]),
-        filled(observations.observed, jnp.asarray(False)),
-        filled(observations.gaps, jnp.asarray(jnp.inf, observations.gaps.dtype)),
+        filled(values, values[-1]),
+        filled(observations.observed, False),
+        filled(np.broadcast_to(observations.spacing, (num_steps - 1,)), np.inf),
     )
 
 
