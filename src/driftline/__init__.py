@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from driftline.models import StochasticVolatility as StochasticVolatility
     from driftline.models import StudentT as StudentT
     from driftline.models import learn as learn
+    from driftline.panel import Panel as Panel
     from driftline.posterior import Posterior as Posterior
     from driftline.posterior import load as load
 
@@ -58,6 +59,7 @@ _HOMES = {
         "StudentT",
         "learn",
     ),
+    "driftline.panel": ("Panel",),
     "driftline.posterior": ("Posterior", "load"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

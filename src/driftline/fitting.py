@@ -13,7 +13,9 @@ from driftline.infer.start import begin, starting_family, without_correlations
 from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.observations import as_times, as_values, observe, pad
+from driftline.models.panels import as_panel, is_panel
 from driftline.models.parameters import learnt, with_values
+from driftline.panel_fitting import fit_panel
 from driftline.posterior import Posterior
 
 SETTINGS = {"newton": newton.Settings, "bbvi": bbvi.Settings, "mean-field": bbvi.Settings, "exact": None}
@@ -31,15 +33,18 @@ def fit(
     seed: int = 0,
     progress: Any = None,
     parameters: str = "integrate",
+    shared: bool = True,
     **options: Any,
-) -> Posterior:
-    """Fit a model to a series.
+) -> Any:
+    """Fit a model to a series, or to each of many.
 
     Runs in double precision without touching JAX's global settings. Ctrl-C returns the best state so far.
 
     Args:
         model: The model, such as `dl.Model(dl.RandomWalk(0.1), dl.Poisson())`.
         x: The series: array, list, pandas or polars Series, time first. NaN or None = not observed.
+            A matrix or a frame with a column for each of many series, or a dict of them, which may differ
+            in length and times, is a panel.
         times: Numbers or dates of the steps, increasing; None for equal steps, or for the dates of a
             pandas index.
         time_unit: What one unit of time is if `times` are dates, such as `np.timedelta64(1, "D")`;
@@ -52,12 +57,13 @@ def fit(
         progress: True or False, a function that takes a `Progress`, or None for a line on a terminal.
         parameters: For numbers marked with `dl.learn`: "integrate" for a posterior over them, over which
             the path is averaged, or "maximise" for their most probable values.
+        shared: Whether the series of a panel have the learnt numbers in common, or each its own.
         options: `max_iterations` and `tolerance`; for "bbvi" and "mean-field" also `samples`,
             `learning_rate`, `estimator`, `basis`. See `driftline.infer.newton.Settings` and
             `driftline.infer.bbvi.Settings`.
 
     Returns:
-        The posterior.
+        The `Posterior`; for a panel a `Panel` of them.
 
     Example:
         >>> import driftline as dl
@@ -67,6 +73,9 @@ def fit(
         (5,)
     """
     settings = _settings(model, method, structure, parameters, options)
+    if is_panel(x, model.likelihood, model.prior.shape):
+        series = as_panel(x, times, time_unit)
+        return fit_panel(model, series, settings, method, structure, progress, parameters, shared=shared)
     values = as_values(x)
     labels, gaps, unit = as_times(times, x, len(values), time_unit)
     with jax.enable_x64(True):

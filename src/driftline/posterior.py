@@ -14,6 +14,7 @@ from driftline import files
 from driftline.families import AbstractFamily, BlockGaussMarkov, FullRank, GaussMarkov, MeanField
 from driftline.infer import newton
 from driftline.infer.diagnostics import Diagnosis, corrected_sample, diagnose
+from driftline.intervals import central
 from driftline.learnt import LearntNumber, draw_together
 from driftline.models.model import Model
 from driftline.models.observations import Observations, as_labels, as_times, observe
@@ -71,11 +72,7 @@ class Posterior:
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the central interval of every step with the given probability."""
-        if not 0 < probability < 1:
-            raise ValueError(f"an interval's probability lies between 0 and 1, got {probability}")
-        with jax.enable_x64(True):
-            width = float(jax.scipy.special.ndtri(jnp.asarray(0.5 + 0.5 * probability))) * self.sd
-        return self.mean - width, self.mean + width
+        return central(self.mean, self.sd, probability)
 
     def sample(self, n: int, *, corrected: bool = False, seed: int = 0) -> np.ndarray:
         """Draw `n` paths, an array of shape (n, T, *shape).

@@ -17,6 +17,7 @@ from driftline.families import AbstractFamily
 from driftline.infer.integrate import fit_points
 from driftline.infer.quadrature import standard_normal
 from driftline.infer.start import begin, starting_family
+from driftline.intervals import central
 from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.observations import as_times, observe, pad
@@ -46,11 +47,7 @@ class Prediction:
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the central intervals of the path."""
-        if not 0 < probability < 1:
-            raise ValueError(f"an interval's probability lies between 0 and 1, got {probability}")
-        with jax.enable_x64(True):
-            width = float(jax.scipy.special.ndtri(jnp.asarray(0.5 + 0.5 * probability))) * self.sd
-        return self.mean - width, self.mean + width
+        return central(self.mean, self.sd, probability)
 
     def sample(self, n: int, *, seed: int = 0) -> np.ndarray:
         """Draw `n` paths over the times, (n, T, *shape)."""

@@ -3,8 +3,8 @@
 Its derivatives with respect to the moments are all that a natural-gradient step needs: the derivative with
 respect to a covariance is half of the expected Hessian (`docs/maths.md`, section 9). They come from first
 derivatives of the user's log densities only. A Gaussian prior and likelihoods that know their expectation are
-taken in closed form, everything else by quadrature: on the marginals where the likelihood acts element by element, on whole steps or on neighbouring
-pairs of steps otherwise.
+taken in closed form, everything else by quadrature: on the marginals where the likelihood acts element by
+element, on whole steps or on neighbouring pairs of steps otherwise.
 """
 
 import math

@@ -34,7 +34,8 @@ LONGEST_MOVE = 2.0  # of one climb, on the scale without bounds
 DIFFERENCE = 0.02  # for the curvature at the mode, in units of the scale without bounds
 POINTS_PER_NUMBER, MOST_POINTS = 48, 1024
 POINTS_BUDGET = 200_000  # points times length, as long as it lies between the two above
-DRAWS_FOR_GAP = 128
+DRAWS_FOR_GAP, DRAWS_AT_ONCE = 128, 8
+SIDE_BY_SIDE = 50  # series of a panel that are fitted at the same time, while they stay in the cache
 MOST_NUMBERS_AT_ONCE = 20_000_000  # bounds the memory of the batch of fits
 WIDE_SHARE, WIDE = 0.25, 3.0  # part of the points that is drawn from a wider Gaussian, against heavy tails
 MOST_ROUNDS = 4
@@ -146,16 +147,30 @@ def learn_numbers(
 @eqx.filter_jit
 def _fit_at(raw, q, template, observations, layout, tolerance, limit) -> Fitted:
     model = with_values(template, layout.values(raw))
-    state = newton.iterate(newton.begin(q, model, observations), model, observations, limit, tolerance)
 
-    def log_posterior(raw):
-        model = with_values(template, layout.values(raw))
-        blocks = isinstance(state.q, BlockGaussMarkov)
-        expected = expected_log_joint(moments(state.q), model, observations, blocks=blocks)
-        return expected + layout.log_prior(raw)
+    def fit_path(pair):
+        q, observations = pair
+        state = newton.iterate(newton.begin(q, model, observations), model, observations, limit, tolerance)
 
-    gradient = jax.grad(log_posterior)(raw)
-    return Fitted(state.elbo + layout.log_prior(raw), gradient, state.elbo, state.q)
+        def expected(raw):
+            model = with_values(template, layout.values(raw))
+            blocks = isinstance(state.q, BlockGaussMarkov)
+            return expected_log_joint(moments(state.q), model, observations, blocks=blocks)
+
+        return state.elbo, jax.grad(expected)(raw), state.q
+
+    if is_panel(q, template):
+        elbos, slopes, q = jax.lax.map(fit_path, (q, observations), batch_size=min(len(q.mean), SIDE_BY_SIDE))
+        elbo, slope = jnp.sum(elbos), jnp.sum(slopes, axis=0)
+    else:
+        elbo, slope, q = fit_path((q, observations))
+    log_prior, prior_slope = jax.value_and_grad(layout.log_prior)(raw)
+    return Fitted(elbo + log_prior, slope + prior_slope, elbo, q)
+
+
+def is_panel(q: AbstractFamily, model: Model) -> bool:
+    """Whether a family has a leading axis for the series of a panel."""
+    return q.mean.ndim > 1 + len(model.prior.shape)
 
 
 @eqx.filter_jit
@@ -268,7 +283,9 @@ def _integrated(layout, summit: Summit, problem) -> Learning:
         found = _sample_round(center, covariance, num_points, summit.best, problem)
     batched = jax.vmap(layout.values)(jnp.asarray(found.raws))
     values = {place: np.asarray(batched[place]) for place in layout.places}
-    q = _mixed(found.fits.q, jnp.asarray(found.weights))
+    main = np.argsort(-found.weights)[: _num_main(found.weights)]
+    shares = found.weights[main] / found.weights[main].sum()
+    q = _mixed(jnp.asarray(found.raws[main]), jnp.asarray(shares), summit.best.q, *problem)
     effective = f", {found.share:.0%} of {num_points} points effective"
     reached = summit.reached and found.share >= TOO_FEW
     return Learning(values, found.weights, _outcome(q, found.log_evidence, summit.climbs, reached, effective))
@@ -279,17 +296,21 @@ class Round(NamedTuple):
 
     Attributes:
         raws: The points, on the scale without bounds.
-        fits: The fit of the path at each.
         weights: Their weights, which sum to one.
         share: Effective share of the points.
         log_evidence: Logarithm of the integral of the optimised ELBO's exponential: a lower bound.
     """
 
     raws: np.ndarray
-    fits: Fitted
     weights: np.ndarray
     share: float
     log_evidence: float
+
+
+def _num_main(weights):
+    """How many of the heaviest points carry nearly all of the weight, up to a power of two."""
+    count = 1 + int(np.searchsorted(np.cumsum(np.sort(weights)[::-1]), 0.9999))
+    return min(len(weights), 1 << (count - 1).bit_length())
 
 
 def _num_points(num_learnt, size):
@@ -298,40 +319,44 @@ def _num_points(num_learnt, size):
 
 def _sample_round(center, covariance, num_points, best, problem) -> Round:
     raws, log_density = _proposals(center, covariance, num_points)
-    fits = _fit_many(jnp.asarray(raws), best.q, *problem)
-    gaps = _gaps(jnp.asarray(raws), fits.q, *problem[:3])
-    log_bounds = np.nan_to_num(np.asarray(fits.value) - log_density, nan=-np.inf)
+    values, gaps = _heights(jnp.asarray(raws), best.q, *problem)
+    log_bounds = np.nan_to_num(np.asarray(values) - log_density, nan=-np.inf)
     log_weights = np.nan_to_num(log_bounds + np.asarray(gaps), nan=-np.inf)
     weights = np.exp(log_weights - log_weights.max())
     weights = weights / weights.sum()
     share = float(1.0 / (num_points * np.sum(weights**2)))
     highest = log_bounds.max()
     log_evidence = float(highest + np.log(np.mean(np.exp(log_bounds - highest))))
-    return Round(raws, fits, weights, share, log_evidence)
+    return Round(raws, weights, share, log_evidence)
 
 
 @eqx.filter_jit
-def _gaps(raws, qs, template, observations, layout):
-    r"""Second-order estimate of the gap between ELBO and log evidence at each point.
+def _heights(raws, q, template, observations, layout, tolerance, limit):
+    """The log posterior at each point, and what the ELBO in it falls short of the log evidence."""
+
+    def one(raw):
+        fitted = _fit_at(raw, q, template, observations, layout, tolerance, limit)
+        return fitted.value, _gap(with_values(template, layout.values(raw)), fitted.q, observations)
+
+    return jax.lax.map(one, raws, batch_size=min(_at_once(q), len(raws)))
+
+
+def _gap(model, q, observations):
+    r"""Second-order estimate of the gap between ELBO and log evidence.
 
     For $w = \log p(x, z) - \log q(z)$ under q the log evidence is $E[w] + \frac12 \mathrm{Var}[w]$ up to
     third cumulants (eq. 27). The same noise serves all points, so that the estimates differ by what matters.
     """
-    size, shape = qs.mean[0].size, qs.mean.shape[1:]
-    half = jr.normal(jr.key(0), (DRAWS_FOR_GAP // 2, *shape), qs.mean.dtype)
-    noise = jnp.concatenate([half, -half])
+    if is_panel(q, model):
+        series = jax.lax.map(lambda pair: _gap(model, *pair), (q, observations), batch_size=SIDE_BY_SIDE)
+        return jnp.sum(series)
+    half = jr.normal(jr.key(0), (DRAWS_FOR_GAP // 2, *q.mean.shape), q.mean.dtype)
 
-    def at(pair):
-        raw, q = pair
-        model = with_values(template, layout.values(raw))
+    def log_weight(noise):
+        path = q.mean + q.unwhiten(noise)
+        return model.log_joint(path, observations) - q.log_prob_of_noise(noise)
 
-        def log_weight(noise):
-            path = q.mean + q.unwhiten(noise)
-            return model.log_joint(path, observations) - q.log_prob_of_noise(noise)
-
-        return 0.5 * jnp.var(jax.lax.map(log_weight, noise, batch_size=max(1, min(32, 1_000_000 // size))))
-
-    return jax.lax.map(at, (raws, qs))
+    return 0.5 * jnp.var(jax.lax.map(log_weight, jnp.concatenate([half, -half]), batch_size=DRAWS_AT_ONCE))
 
 
 def _covariance_at(raw, best, problem):
@@ -358,24 +383,33 @@ def _proposals(center, covariance, num_points):
 
 
 @eqx.filter_jit
-def _mixed(qs, weights):
-    """The Gauss-Markov density with the moments of a weighted mixture."""
-    family = type(qs)
+def _mixed(raws, weights, q, template, observations, layout, tolerance, limit):
+    """The Gauss-Markov density with the moments of the weighted mixture of fits, one fit after the other."""
+    each = jax.vmap if is_panel(q, template) else lambda function: function
 
-    def average(leaf):
-        return jnp.tensordot(weights, leaf, axes=1)
+    def add(total, row):
+        raw, weight = row
+        fitted = _fit_at(raw, q, template, observations, layout, tolerance, limit)
+        # Around the mean of `q`, so that little is lost to rounding.
+        found = each(moments)(fitted.q)
+        found = each(lambda found: _with_products(found, 1.0))(found._replace(mean=found.mean - q.mean))
+        return jax.tree.map(lambda sum, part: sum + weight * part, total, found), None
 
-    all_moments = jax.vmap(moments)(qs)
-    mean = average(all_moments.mean)
-    apart = all_moments.mean - mean[None]
-    if isinstance(qs, BlockGaussMarkov):
-        apart = apart.reshape(*apart.shape[:2], -1)
-        within = apart[..., :, None] * apart[..., None, :]
-        between = apart[:, :-1, :, None] * apart[:, 1:, None, :]
+    zero = jax.tree.map(jnp.zeros_like, each(moments)(q))
+    total, _ = jax.lax.scan(add, zero, (raws, weights))
+    mixed = each(lambda total: _with_products(total, -1.0))(total)
+    return each(type(q).from_moments)(q.mean + mixed.mean, mixed.within, mixed.between)
+
+
+def _with_products(found, sign):
+    """Moments, with the products of their means added to the covariances or taken away."""
+    mean = found.mean
+    if found.within.ndim == mean.ndim:
+        within, between = mean * mean, mean[:-1] * mean[1:]
     else:
-        within, between = apart * apart, apart[:, :-1] * apart[:, 1:]
-    mixed = Moments(mean, average(all_moments.within + within), average(all_moments.between + between))
-    return family.from_moments(*mixed)
+        flat = mean.reshape(len(mean), -1)
+        within, between = flat[:, :, None] * flat[:, None, :], flat[:-1, :, None] * flat[1:, None, :]
+    return Moments(mean, found.within + sign * within, found.between + sign * between)
 
 
 def _single(layout, summit: Summit) -> Learning:

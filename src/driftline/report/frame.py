@@ -7,6 +7,7 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas
 
+    from driftline.panel import Panel
     from driftline.posterior import Posterior
 
 
@@ -17,11 +18,7 @@ def to_frame(posterior: "Posterior", probability: float) -> "pandas.DataFrame":
         posterior: What to show.
         probability: Probability of the interval between the columns `lower` and `upper`.
     """
-    try:
-        import pandas
-    except ImportError as error:
-        raise ImportError("to_frame needs pandas: pip install pandas") from error
-
+    pandas = _pandas()
     lower, upper = posterior.interval(probability)
     columns = {"mean": posterior.mean, "sd": posterior.sd, "lower": lower, "upper": upper}
     if posterior.values.shape == posterior.mean.shape:
@@ -34,3 +31,35 @@ def to_frame(posterior: "Posterior", probability: float) -> "pandas.DataFrame":
     elements = [np.arange(size) for size in shape]
     index = pandas.MultiIndex.from_product([time, *elements], names=["time", *names])
     return pandas.DataFrame({name: column.ravel() for name, column in columns.items()}, index=index)
+
+
+def panel_frame(panel: "Panel", probability: float) -> "pandas.DataFrame":
+    """One row for every series and step.
+
+    Args:
+        panel: What to show.
+        probability: Probability of the interval between the columns `lower` and `upper`.
+    """
+    pandas = _pandas()
+    lengths = [len(series.values) for series in panel.series]
+    inside = np.arange(len(panel.mean))[:, None] < np.array(lengths)
+    lower, upper = panel.interval(probability)
+    columns = {"mean": panel.mean, "sd": panel.sd, "lower": lower, "upper": upper}
+    index = pandas.MultiIndex.from_arrays(
+        [
+            np.repeat(np.array(panel.names, dtype=object), lengths),
+            np.concatenate([series.times for series in panel.series]),
+        ],
+        names=["series", "time"],
+    )
+    observed = np.concatenate([series.values for series in panel.series])
+    table = {name: column.T[inside.T] for name, column in columns.items()}
+    return pandas.DataFrame({"observed": observed, **table}, index=index)
+
+
+def _pandas():
+    try:
+        import pandas
+    except ImportError as error:
+        raise ImportError("to_frame needs pandas: pip install pandas") from error
+    return pandas

@@ -1,0 +1,95 @@
+"""Newton's method for all series of a panel, side by side."""
+
+import concurrent.futures
+import os
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Bool, Float
+
+from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.infer import newton
+from driftline.infer.curvature import chain_precision
+from driftline.infer.integrate import SIDE_BY_SIDE
+from driftline.infer.progress import Reporter
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+
+SERIES_PER_CALL = 500  # after which progress is shown and Ctrl-C is heard
+
+
+class Fits(NamedTuple):
+    """Fits of all series, each array with a leading axis for them.
+
+    Attributes:
+        q: The fitted families.
+        variances: Their marginal variances.
+        first_elbo: ELBO where the fit began.
+        elbo: ELBO at the end.
+        iterations: Number of steps tried.
+        converged: Whether the stopping rule was met.
+    """
+
+    q: GaussMarkov | BlockGaussMarkov
+    variances: Float[Array, " N T"]
+    first_elbo: Float[Array, " N"]
+    elbo: Float[Array, " N"]
+    iterations: Float[Array, " N"]
+    converged: Bool[Array, " N"]
+
+
+def maximise(model: Model, observations: Observations, settings: newton.Settings, reporter: Reporter) -> Fits:
+    """Fit every series of a panel on its own, with the same fixed numbers."""
+    count = len(observations.values)
+    starts = range(0, count, SERIES_PER_CALL)
+    limits = jnp.asarray(settings.max_iterations), jnp.asarray(settings.tolerance)
+
+    def fit_some(start):
+        with jax.enable_x64(True):  # a setting of the thread
+            # The last call goes over series of the one before it, so that all calls have the same size.
+            first = max(0, min(start, count - SERIES_PER_CALL))
+            some = jax.tree.map(lambda leaf: np.asarray(leaf)[first : first + SERIES_PER_CALL], observations)
+            fits = jax.tree.map(np.asarray, _fit_side_by_side(model, some, *limits))
+            return jax.tree.map(lambda leaf: leaf[start - first :], fits)
+
+    parts = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        for part in threads.map(fit_some, starts):
+            parts.append(part)
+            done = sum(len(part.elbo) for part in parts)
+            reporter.update(done, float(sum(part.elbo.sum() for part in parts)), 0.0)
+    reporter.close()
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+
+
+@eqx.filter_jit
+def start(model: Model, observations: Observations) -> GaussMarkov:
+    """Where the fit of every series begins."""
+    return jax.lax.map(lambda one: _start(model, one), observations, batch_size=_batch(observations))
+
+
+@eqx.filter_jit
+def _fit_side_by_side(model, observations, limit, tolerance) -> Fits:
+    def one(observations):
+        first = newton.begin(_start(model, observations), model, observations)
+        state = newton.iterate(first, model, observations, limit, tolerance)
+        converged = state.rise <= tolerance + newton.ROUNDING * jnp.abs(state.elbo)
+        return Fits(state.q, state.q.variances(), first.elbo, state.elbo, state.iteration, converged)
+
+    return jax.lax.map(one, observations, batch_size=_batch(observations))
+
+
+def _batch(observations):
+    return min(SIDE_BY_SIDE, len(observations.values))
+
+
+def _start(model, observations):
+    """The prior's mean with the curvature there, or independent unit Gaussians where that is not positive."""
+    path = model.prior.mean_path(observations.gaps)
+    q = GaussMarkov.from_precision(path, *chain_precision(model, path, observations))
+    fine = jnp.all(jnp.isfinite(q.diag)) & jnp.all(jnp.isfinite(q.upper))
+    unit = GaussMarkov(path, jnp.ones_like(path), jnp.zeros_like(path[1:]))
+    return jax.tree.map(lambda a, b: jnp.where(fine, a, b), q, unit)

@@ -1,0 +1,133 @@
+"""`dl.fit` for a panel: all series side by side."""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from driftline.families import GaussMarkov
+from driftline.infer import integrate, newton
+from driftline.infer import panel as side_by_side
+from driftline.infer.progress import Reporter
+from driftline.learnt import LearntNumber
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.panels import Series, observe_panel
+from driftline.models.parameters import learnt, with_values
+from driftline.panel import Panel
+
+
+def fit_panel(
+    model: Model,
+    series: list[Series],
+    settings: newton.Settings | None,
+    method: str,
+    structure: str,
+    progress: Any,
+    parameters: str,
+    *,
+    shared: bool,
+) -> Panel:
+    """Fit every series of a panel; arguments as in `dl.fit`."""
+    if method != "newton" or structure != "chains":
+        raise ValueError(
+            f"a panel is fitted by method='newton' with structure='chains', not by {method!r} with "
+            f"{structure!r}; fit the series one by one for that"
+        )
+    settings = settings or newton.Settings()
+    with jax.enable_x64(True):
+        observations = observe_panel(series, model.likelihood, model.prior.shape)
+        if not learnt(model):
+            return _with_fixed_numbers(model, series, observations, settings, progress)
+        if shared:
+            return _with_shared_numbers(model, series, observations, settings, progress, parameters)
+        return _with_numbers_of_their_own(model, series, observations, settings, progress, parameters)
+
+
+def _with_fixed_numbers(model, series, observations, settings, progress):
+    fits = side_by_side.maximise(model, observations, settings, Reporter("newton", len(series), progress))
+    finite = np.isfinite(fits.first_elbo)
+    if not finite.all():
+        name = series[int(np.argmin(finite))].name
+        raise ValueError(
+            f"series {name!r}: the ELBO is not finite where its fit begins; fit it alone to see why"
+        )
+    missed = int((~fits.converged).sum())
+    message = f"{missed} series not converged" if missed else "all converged"
+    return _panel(
+        model, series, fits.q, fits.variances, fits.elbo, fits.converged, fits.iterations, {},
+        shared=False, message=message,
+    )  # fmt: skip
+
+
+def _with_shared_numbers(model, series, observations, settings, progress, parameters):
+    reporter = Reporter("learning", integrate.MOST_CLIMBS, progress)
+    learning = integrate.learn_numbers(
+        model,
+        observations,
+        lambda model: side_by_side.start(model, observations),
+        settings,
+        mode=parameters,
+        reporter=reporter,
+    )
+    numbers = {place: LearntNumber(values, learning.weights) for place, values in learning.values.items()}
+    fixed = with_values(model, {place: number.mean for place, number in numbers.items()})
+    fits = side_by_side.maximise(fixed, observations, settings, Reporter("newton", len(series), False))
+    q, outcome = learning.outcome.q, learning.outcome
+    variances = jax.jit(jax.vmap(lambda q: q.variances()))(q)
+    # A series' own ELBO is that at the means of the numbers; only their sum takes part in learning them.
+    return _panel(
+        fixed, series, q, variances, fits.elbo, fits.converged & outcome.converged, fits.iterations, numbers,
+        shared=True, message=outcome.message,
+    )  # fmt: skip
+
+
+def _with_numbers_of_their_own(model, series, observations, settings, progress, parameters):
+    reporter = Reporter("learning", len(series), progress)
+    outcomes, numbers = [], {}
+    for place, one in enumerate(series):
+        own = jax.tree.map(lambda leaf, place=place: jax.device_put(np.asarray(leaf)[place]), observations)
+        learning = integrate.learn_numbers(
+            model, own, lambda model, own=own: _start(model, own), settings, mode=parameters,
+            reporter=Reporter("learning", integrate.MOST_CLIMBS, False),
+        )  # fmt: skip
+        outcomes.append(learning.outcome)
+        numbers[one.name] = {
+            name: LearntNumber(values, learning.weights) for name, values in learning.values.items()
+        }
+        reporter.update(place + 1, sum(outcome.elbo for outcome in outcomes), 0.0)
+    reporter.close()
+    q = jax.tree.map(lambda *leaves: np.stack(leaves), *(outcome.q for outcome in outcomes))
+    variances = jax.jit(jax.vmap(lambda q: q.variances()))(q)
+    converged = np.array([outcome.converged for outcome in outcomes])
+    missed = int((~converged).sum())
+    return _panel(
+        model, series, q, variances, np.array([outcome.elbo for outcome in outcomes]), converged,
+        np.array([outcome.iterations for outcome in outcomes]), numbers, shared=False,
+        message=f"{missed} series not converged" if missed else "all converged",
+    )  # fmt: skip
+
+
+def _start(model: Model, observations: Observations) -> GaussMarkov:
+    one = jax.tree.map(lambda leaf: leaf[None], observations)
+    return jax.tree.map(lambda leaf: leaf[0], side_by_side.start(model, one))
+
+
+def _panel(model, series, q, variances, elbos, converged, iterations, numbers, *, shared, message) -> Panel:
+    lengths = np.array([len(one.values) for one in series])
+    inside = np.arange(lengths.max())[:, None] < lengths
+    mean, sd = (np.asarray(part).T[: lengths.max()] for part in (q.mean, jnp.sqrt(variances)))
+    return Panel(
+        model=model,
+        series=series,
+        q=jax.tree.map(np.asarray, q),
+        elbos=np.asarray(elbos),
+        converged_each=np.asarray(converged),
+        iterations_each=np.asarray(iterations),
+        parameters=numbers,
+        shared=shared,
+        message=message,
+        mean=np.where(inside, mean, np.nan),
+        sd=np.where(inside, sd, np.nan),
+    )

@@ -1,0 +1,145 @@
+"""Many series in one call, against fits of each of them alone."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import driftline as dl
+
+MODEL = dl.Model(dl.AR1(1.0, 0.9, 0.3), dl.Poisson())
+PAIRS = dl.Model(dl.RandomWalk(shape=(2,)), dl.Poisson())
+EXPOSED = dl.Model(dl.RandomWalk(), dl.Poisson(exposure=[1.0, 2.0]))
+
+
+def counts(num_steps=40, num_series=7, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.poisson(3.0, (num_steps, num_series)).astype(float)
+    x[rng.uniform(size=x.shape) < 0.2] = np.nan
+    return x
+
+
+def assert_same(one, alone, atol=1e-9):
+    np.testing.assert_allclose(one.mean, alone.mean, atol=atol)
+    np.testing.assert_allclose(one.sd, alone.sd, atol=atol)
+    np.testing.assert_allclose(one.elbo, alone.elbo, atol=1e-6)
+    np.testing.assert_array_equal(one.times, alone.times)
+    np.testing.assert_array_equal(one.values, alone.values)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MODEL,
+        dl.Model(dl.OrnsteinUhlenbeck(rate=0.3), dl.StudentT(3.0, 1.0)),
+        dl.Model(dl.RandomWalk(0.5), dl.Likelihood(lambda x, z: -((x - z) ** 2), elementwise=True)),
+    ],
+    ids=["poisson", "student", "function"],
+)
+def test_a_matrix_is_fitted_as_its_columns_are(model):
+    x = counts()
+    panel = dl.fit(model, x)
+    assert panel.converged
+    assert panel.mean.shape == panel.sd.shape == x.shape
+    for i in range(x.shape[1]):
+        alone = dl.fit(model, x[:, i])
+        assert_same(panel[i], alone)
+        np.testing.assert_array_equal(panel.mean[:, i], panel[i].mean)
+    np.testing.assert_allclose(panel.elbo, sum(panel[i].elbo for i in panel))
+
+
+def test_more_series_than_one_call_takes():
+    x = np.tile(counts(20, 6), (1, 101))  # 606, with the last call going over some twice
+    panel = dl.fit(MODEL, x)
+    for i in (0, 499, 500, 605):
+        assert_same(panel[i], dl.fit(MODEL, x[:, i]))
+    np.testing.assert_allclose(panel.mean[:, :6], panel.mean[:, 600:], atol=1e-12)
+
+
+def test_a_frame_keeps_its_columns_and_dates():
+    dates = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-06"])
+    frame = pd.DataFrame({"north": [3, 4, None, 6], "south": [1, None, 2, 2]}, index=dates)
+    model = dl.Model(dl.RandomWalk(0.3), dl.Poisson())
+    panel = dl.fit(model, frame)
+    assert list(panel) == ["north", "south"]
+    assert_same(panel["south"], dl.fit(model, frame["south"]))
+    table = panel.to_frame(0.8)
+    assert table.shape == (8, 5)
+    assert table.index.names == ["series", "time"]
+    np.testing.assert_allclose(table.loc["south", "mean"], panel["south"].mean)
+    np.testing.assert_allclose(table.loc["south", "upper"], panel["south"].interval(0.8)[1])
+    assert table.loc[("north", dates[3]), "observed"] == 6
+    forecast = panel["north"].forecast(2)
+    assert forecast.mean.shape == (2,)
+
+
+def test_series_of_different_length_and_times():
+    x = {"long": [3, 1, None, 4, 1, 5], "short": [2, 7], "single": [1]}
+    times = {"long": [0.0, 1.0, 1.5, 2.0, 7.0, 9.0], "short": [10.0, 12.5], "single": [0.0]}
+    model = dl.Model(dl.RandomWalk(0.3), dl.Poisson())
+    panel = dl.fit(model, x, times=times)
+    for name in x:
+        assert_same(panel[name], dl.fit(model, x[name], times=times[name]))
+    assert np.isnan(panel.mean[2:, 1]).all()
+    assert panel.to_frame().shape == (9, 5)
+
+
+def test_shared_numbers_are_those_of_one_model_for_all():
+    # A path with one element per series is the same model, written by hand.
+    x = counts(30, 4, seed=1)
+    panel = dl.fit(dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True)), dl.Poisson()), x)
+    joint = dl.fit(dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True), shape=(4,)), dl.Poisson()), x)
+    one, other = panel.parameters["prior.scale"], joint.parameters["prior.scale"]
+    np.testing.assert_allclose(one.mean, other.mean, rtol=0.02)
+    np.testing.assert_allclose(one.sd, other.sd, rtol=0.05)
+    np.testing.assert_allclose(panel.mean, joint.mean, atol=0.02 * joint.sd.max())
+    np.testing.assert_allclose(panel.sd, joint.sd, rtol=0.02)
+    assert panel.shared
+    assert panel[2].parameters is panel.parameters
+    # More series, a narrower posterior than that of any one alone.
+    assert (
+        one.sd
+        < dl.fit(dl.Model(dl.RandomWalk(dl.learn(0.2)), dl.Poisson()), x[:, 0]).parameters["prior.scale"].sd
+    )
+
+
+@pytest.mark.parametrize("parameters", ["integrate", "maximise"])
+def test_numbers_of_their_own_are_those_of_single_fits(parameters):
+    model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True)), dl.Poisson())
+    x = counts(30, 2, seed=2)
+    panel = dl.fit(model, x, shared=False, parameters=parameters)
+    for i in range(2):
+        alone = dl.fit(model, x[:, i], parameters=parameters)
+        np.testing.assert_allclose(
+            panel.parameters[i]["prior.scale"].mean, alone.parameters["prior.scale"].mean
+        )
+        assert_same(panel[i], alone)
+    assert not panel.shared
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: dl.fit(MODEL, counts(), method="bbvi"), "a panel is fitted by method='newton'"),
+        (lambda: dl.fit(MODEL, counts(), structure="block"), "one by one for that"),
+        (lambda: dl.fit(MODEL, {}), "the panel is empty"),
+        (lambda: dl.fit(MODEL, {"a": [1], "b": [-1, 2]}), "series 'b'.*Poisson"),
+        (lambda: dl.fit(MODEL, {"a": [1], "b": []}), "series 'b': the series is empty"),
+        (lambda: dl.fit(MODEL, {"a": [1], "b": [None]}), "series 'b': all 1 steps"),
+        (lambda: dl.fit(MODEL, {"a": [1, 2]}, times={"b": [0, 1]}), "no entry for series 'a'"),
+        (lambda: dl.fit(MODEL, {"a": [1, 2]}, times={"a": [1, 0]}), "series 'a': times must increase"),
+        (lambda: dl.fit(MODEL, np.array([[1.0, np.nan], [2.0, np.nan]])), "series 1 has no observation"),
+        (lambda: dl.fit(PAIRS, {"a": [[1, 2]]}), "one number per step"),
+        (lambda: dl.fit(EXPOSED, counts(2, 2)), "every step"),
+    ],
+)  # fmt: skip
+def test_bad_panels_are_refused_by_name(call, message):
+    with pytest.raises(ValueError, match=message):
+        call()
+
+
+def test_an_unknown_name_is_answered_with_the_known_ones():
+    panel = dl.fit(MODEL, {"a": [1, 2], "b": [3]})
+    with pytest.raises(KeyError, match="no series 'c' in the panel; it has"):
+        panel["c"]
+    assert "2 series" in repr(panel)
+    assert len(panel) == 2
