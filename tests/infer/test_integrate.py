@@ -164,3 +164,15 @@ def test_the_published_stochastic_volatility_posteriors(name):
     assert error.max() <= 0.2
     assert (post.sd / sd).min() >= 0.9
     assert (post.sd / sd).max() <= 1.1
+
+
+@pytest.mark.parametrize(
+    ("model", "x", "place"),
+    [
+        (dl.Model(dl.RandomWalk(0.5), dl.Gaussian(dl.learn(0.5))), [1.0], "likelihood.scale"),
+        (dl.Model(dl.AR1(dl.learn(0.0), 0.9, 0.1), dl.Poisson()), [0, 0, 0, 0, 0, 0], "prior.mean"),
+    ],
+)
+def test_numbers_that_the_data_do_not_hold_are_named(model, x, place):
+    with pytest.raises(ValueError, match=f"the data do not hold {place}: .* give it a prior"):
+        dl.fit(model, x)

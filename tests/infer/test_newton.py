@@ -155,3 +155,16 @@ def test_a_model_that_is_not_finite_around_its_start_is_refused():
     model = dl.Model(dl.RandomWalk(1.0), lambda x, z: jnp.where(jnp.abs(z) < 0.5, -((x - z) ** 2), -jnp.inf))
     with pytest.raises(ValueError, match="the expected log joint is -inf where the fit begins"):
         dl.fit(model, [0.0, 0.1])
+
+
+def test_a_likelihood_that_outgrows_the_prior_is_named_by_step():
+    model = dl.Model(dl.RandomWalk(), lambda x, z: jnp.where(x > 2, z**4, -((x - z) ** 2)))
+    with pytest.raises(ValueError, match="curves upwards at step 2 .* the path has no posterior"):
+        dl.fit(model, [0.0, 1.0, 3.0, 1.0])
+
+
+def test_a_curvature_that_is_nan_away_from_the_start_is_named_by_step():
+    # Finite at the starting path, but not at all points of the quadrature.
+    model = dl.Model(dl.RandomWalk(), lambda x, z: jnp.where(x > 2, jnp.sqrt(z + 0.5), -((x - z) ** 2)))
+    with pytest.raises(ValueError, match="curvature is not finite at step 2"):
+        dl.fit(model, [0.0, 1.0, 3.0, 1.0])

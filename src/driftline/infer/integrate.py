@@ -39,6 +39,8 @@ SIDE_BY_SIDE = 50  # series of a panel that are fitted at the same time, while t
 MOST_NUMBERS_AT_ONCE = 20_000_000  # bounds the memory of the batch of fits
 WIDE_SHARE, WIDE = 0.25, 3.0  # part of the points that is drawn from a wider Gaussian, against heavy tails
 MOST_ROUNDS = 4
+FAR_OUT = 4.0  # standard deviations from the centre at which a posterior must have fallen
+FALL = 1.0  # by at least so many nats
 ENOUGH = 0.4  # effective share of points at which the rounds end
 TOO_FEW = 0.05  # effective share below which the posterior of the numbers is not to be trusted
 
@@ -281,6 +283,7 @@ def _integrated(layout, summit: Summit, problem) -> Learning:
         apart = found.raws - center
         covariance = apart.T @ (found.weights[:, None] * apart) + 1e-10 * np.eye(len(center))
         found = _sample_round(center, covariance, num_points, summit.best, problem)
+    _check_ends(layout, found, center, np.sqrt(np.diag(covariance)))
     batched = jax.vmap(layout.values)(jnp.asarray(found.raws))
     values = {place: np.asarray(batched[place]) for place in layout.places}
     main = np.argsort(-found.weights)[: _num_main(found.weights)]
@@ -297,14 +300,34 @@ class Round(NamedTuple):
     Attributes:
         raws: The points, on the scale without bounds.
         weights: Their weights, which sum to one.
+        heights: Log posterior at each, up to a constant.
+        distances: How far each is from the centre, in standard deviations of the narrower proposal.
         share: Effective share of the points.
         log_evidence: Logarithm of the integral of the optimised ELBO's exponential: a lower bound.
     """
 
     raws: np.ndarray
     weights: np.ndarray
+    heights: np.ndarray
+    distances: np.ndarray
     share: float
     log_evidence: float
+
+
+def _check_ends(layout, found: Round, center, sd):
+    """Refuse numbers whose posterior does not fall off: far out it would be as high as near the mode."""
+    far = found.distances > FAR_OUT
+    if not far.any() or found.heights[far].max() < found.heights[~far].max() - FALL:
+        return
+    end = found.raws[int(np.argmax(np.where(far, found.heights, -np.inf)))]
+    at_end = layout.split(jnp.asarray(np.abs(end - center) / sd))
+    place = max(at_end, key=lambda place: float(jnp.max(at_end[place])))
+    value = np.asarray(layout.values(jnp.asarray(end))[place])
+    raise ValueError(
+        f"the data do not hold {place}: {np.array2string(value, precision=3)} is as probable as anything, "
+        "so that its posterior has no end and the model is improper; give it a prior, dl.learn(..., "
+        "prior=...), or a fixed value"
+    )
 
 
 def _num_main(weights):
@@ -318,7 +341,7 @@ def _num_points(num_learnt, size):
 
 
 def _sample_round(center, covariance, num_points, best, problem) -> Round:
-    raws, log_density = _proposals(center, covariance, num_points)
+    raws, log_density, distances = _proposals(center, covariance, num_points)
     values, gaps = _heights(jnp.asarray(raws), best.q, *problem)
     log_bounds = np.nan_to_num(np.asarray(values) - log_density, nan=-np.inf)
     log_weights = np.nan_to_num(log_bounds + np.asarray(gaps), nan=-np.inf)
@@ -327,7 +350,7 @@ def _sample_round(center, covariance, num_points, best, problem) -> Round:
     share = float(1.0 / (num_points * np.sum(weights**2)))
     highest = log_bounds.max()
     log_evidence = float(highest + np.log(np.mean(np.exp(log_bounds - highest))))
-    return Round(raws, weights, share, log_evidence)
+    return Round(raws, weights, log_weights + log_density, distances, share, log_evidence)
 
 
 @eqx.filter_jit
@@ -370,7 +393,7 @@ def _covariance_at(raw, best, problem):
 
 
 def _proposals(center, covariance, num_points):
-    """Quasi-random points from a Gaussian and a wider one, and their log density under the mixture."""
+    """Quasi-random points from a Gaussian and a wider one, their log density, and how far out they are."""
     factor = np.linalg.cholesky(covariance)
     white = quasi_normal(num_points, len(center))
     wide = np.arange(num_points) % round(1 / WIDE_SHARE) == 0
@@ -379,7 +402,7 @@ def _proposals(center, covariance, num_points):
     narrow = np.log(1 - WIDE_SHARE) - 0.5 * square
     other = np.log(WIDE_SHARE) - 0.5 * square / WIDE**2 - dim * np.log(WIDE)
     constant = -0.5 * dim * np.log(2 * np.pi) - np.log(np.diag(factor)).sum()
-    return center + white @ factor.T, np.logaddexp(narrow, other) + constant
+    return center + white @ factor.T, np.logaddexp(narrow, other) + constant, np.sqrt(square)
 
 
 @eqx.filter_jit

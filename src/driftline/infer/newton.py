@@ -90,6 +90,8 @@ def maximise(
     except KeyboardInterrupt:
         message = f"interrupted after {int(state.iteration)} steps"
     reporter.close()
+    if message.startswith("stalled"):
+        _check_curvature(state)
     return Outcome(
         state.q,
         float(state.elbo),
@@ -176,13 +178,28 @@ def _stepped(state: State) -> GaussMarkov | BlockGaussMarkov:
     return eqx.tree_at(lambda move: move.mean, move, q.mean + step * move.mean)
 
 
+def _check_curvature(state: State) -> None:
+    """Explain a fit that got stuck because the log joint has no top."""
+    within = np.asarray(state.slope.within)
+    upwards = within.diagonal(axis1=1, axis2=2) if isinstance(state.q, BlockGaussMarkov) else within
+    upwards = (upwards.reshape(len(within), -1) >= 0).any(axis=1)
+    if upwards.any():
+        raise ValueError(
+            f"the expected log joint curves upwards at step {int(np.argmax(upwards))} wherever the fit goes, "
+            "so that the path has no posterior there: the likelihood grows faster than the prior falls; check "
+            "its sign and its tails, or narrow the prior"
+        )
+
+
 def _check_start(state: State) -> None:
-    if np.isfinite(float(state.elbo)):
+    slopes = [np.asarray(slope) for slope in (state.slope.mean, state.slope.within)]
+    finite = [np.isfinite(slope).reshape(len(slope), -1).all(axis=1) for slope in slopes]
+    bad = ~(finite[0] & finite[1])
+    if np.isfinite(float(state.elbo)) and not bad.any():
         return
-    slope = np.asarray(state.slope.mean)
-    bad = ~np.isfinite(slope).reshape(len(slope), -1).all(axis=1)
     where = f" at step {int(np.argmax(bad))}" if bad.any() else ""
     raise ValueError(
-        f"the expected log joint is {float(state.elbo)} where the fit begins{where}; check that the model is "
-        "finite for all paths within a few prior standard deviations, or narrow the prior"
+        f"the expected log joint is {float(state.elbo)} where the fit begins, or its gradient or curvature is "
+        f"not finite{where}; check that the model is finite for all paths within a few prior standard "
+        "deviations, or narrow the prior"
     )
