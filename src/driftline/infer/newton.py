@@ -21,6 +21,7 @@ from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
 from driftline.infer.expectation import Moments, expected_log_joint, moments
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
+from driftline.infer.quadrature import standard_normal
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 
@@ -78,7 +79,7 @@ def maximise(
 ) -> Outcome:
     """Maximise the ELBO over the family of `q`, starting from `q`."""
     state = begin(q, model, observations)
-    _check_start(state)
+    _check_start(state, model, observations)
     elbos, message = [float(state.elbo)], ""
     try:
         while not (message := _verdict(state, settings)):
@@ -178,6 +179,11 @@ def _stepped(state: State) -> GaussMarkov | BlockGaussMarkov:
     return eqx.tree_at(lambda move: move.mean, move, q.mean + step * move.mean)
 
 
+def _finite_steps(values):
+    values = np.asarray(values)
+    return np.isfinite(values).reshape(len(values), -1).all(axis=1)
+
+
 def _check_curvature(state: State) -> None:
     """Explain a fit that got stuck because the log joint has no top."""
     within = np.asarray(state.slope.within)
@@ -185,21 +191,23 @@ def _check_curvature(state: State) -> None:
     upwards = (upwards.reshape(len(within), -1) >= 0).any(axis=1)
     if upwards.any():
         raise ValueError(
-            f"the expected log joint curves upwards at step {int(np.argmax(upwards))} wherever the fit goes, "
-            "so that the path has no posterior there: the likelihood grows faster than the prior falls; check "
-            "its sign and its tails, or narrow the prior"
+            f"the expected log joint curves upwards at step {int(np.argmax(upwards))} wherever the fit "
+            "goes, so that the path has no posterior there: the likelihood grows faster than the prior "
+            "falls; check its sign and its tails, or narrow the prior"
         )
 
 
-def _check_start(state: State) -> None:
-    slopes = [np.asarray(slope) for slope in (state.slope.mean, state.slope.within)]
-    finite = [np.isfinite(slope).reshape(len(slope), -1).all(axis=1) for slope in slopes]
-    bad = ~(finite[0] & finite[1])
+def _check_start(state: State, model: Model, observations: Observations) -> None:
+    bad = ~(_finite_steps(state.slope.mean) & _finite_steps(state.slope.within))
     if np.isfinite(float(state.elbo)) and not bad.any():
         return
+    if not bad.any():  # a density may be NaN and its derivatives finite, as log is below zero
+        sd = jnp.sqrt(state.q.variances())
+        for node in standard_normal(1)[0][:, 0]:
+            bad |= ~_finite_steps(model.log_likelihoods(state.q.mean + node * sd, observations))
     where = f" at step {int(np.argmax(bad))}" if bad.any() else ""
     raise ValueError(
-        f"the expected log joint is {float(state.elbo)} where the fit begins, or its gradient or curvature is "
-        f"not finite{where}; check that the model is finite for all paths within a few prior standard "
+        f"the expected log joint is {float(state.elbo)} where the fit begins, or its gradient or curvature "
+        f"is not finite{where}; check that the model is finite for all paths within a few prior standard "
         "deviations, or narrow the prior"
     )
