@@ -5,7 +5,7 @@ import pytest
 
 import driftline
 
-LIGHT = ["driftline", "driftline.datasets", "driftline.files", "driftline.cli.main"]
+LIGHT = ["driftline", "driftline.datasets", "driftline.files", "driftline.words", "driftline.cli.main"]
 
 
 @pytest.mark.parametrize("module", LIGHT)

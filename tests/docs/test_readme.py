@@ -6,7 +6,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 def test_the_python_of_the_readme_runs_and_shows_what_it_says():
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 5
     names = {}
     exec(blocks[0], names)
     assert names["post"].converged
@@ -15,6 +15,11 @@ def test_the_python_of_the_readme_runs_and_shows_what_it_says():
     assert names["post"].converged
     assert names["post"].parameters.keys() == {"prior.scale", "likelihood.concentration"}
     exec(blocks[2], names)
+    assert not names["found"].flagged
+    assert names["paths"].shape == (200, 112)
+    exec(blocks[3], names)
+    assert names["panel"].converged, names["panel"].message
+    exec(blocks[4], names)
     assert names["post"].mean.shape == (50, 2)
     assert names["post"].converged, names["post"].message
 

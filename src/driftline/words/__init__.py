@@ -1,0 +1,44 @@
+"""Word embeddings that drift through time: dated texts in, counts out.
+
+Public names load on first use; reading and counting need NumPy only, not JAX.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from driftline.words.addresses import sotu as sotu
+    from driftline.words.corpus import Corpus as Corpus
+    from driftline.words.corpus import Document as Document
+    from driftline.words.counting import count as count
+    from driftline.words.counts import Counts as Counts
+    from driftline.words.counts import load_counts as load_counts
+    from driftline.words.ngram_tables import NgramTable as NgramTable
+    from driftline.words.ngram_tables import ngrams as ngrams
+    from driftline.words.reading import read as read
+    from driftline.words.streams import Limits as Limits
+    from driftline.words.tokens import Tokeniser as Tokeniser
+
+_HOMES = {
+    "driftline.words.corpus": ("Corpus", "Document"),
+    "driftline.words.counting": ("count",),
+    "driftline.words.counts": ("Counts", "load_counts"),
+    "driftline.words.ngram_tables": ("NgramTable", "ngrams"),
+    "driftline.words.reading": ("read",),
+    "driftline.words.addresses": ("sotu",),
+    "driftline.words.streams": ("Limits",),
+    "driftline.words.tokens": ("Tokeniser",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)  # pyright: ignore[reportUnsupportedDunderAll]
+
+
+def __getattr__(name):
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'driftline.words' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__():
+    return __all__

@@ -1,0 +1,132 @@
+"""`words.count`: from a corpus to counts.
+
+Texts are read and cut once. Their words, numbered as they come, go to a temporary file; when all are known,
+the vocabulary and the time steps are chosen, and the file is gone through for pairs.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from driftline.words.corpus import Corpus
+from driftline.words.counts import Counts
+from driftline.words.gathering import Gathered
+from driftline.words.ngram_tables import NgramTable
+from driftline.words.pairing import Pairing, mean_shares
+from driftline.words.progress import CountProgress, CountReporter
+from driftline.words.readers import Pairs
+from driftline.words.spool import Spool
+from driftline.words.steps import Step, check_step, make_steps
+from driftline.words.tokens import Tokeniser
+from driftline.words.vocabulary import RANKS, check_vocabulary, choose
+from driftline.words.workers import Workers
+
+
+def count(
+    corpus: Corpus | NgramTable | Iterable[tuple[Any, str]],
+    vocabulary: int | Sequence[str] = 10_000,
+    window: int = 4,
+    *,
+    step: Step = "document",
+    join_days: int = 0,
+    tokenise: Callable[[str], Iterable[str]] | None = None,
+    rank: Literal["total", "per-step"] = "total",
+    min_count: int = 1,
+    stop: Iterable[str] = (),
+    processes: int = 1,
+    progress: bool | None | Callable[[CountProgress], object] = None,
+    buffer: int = 1 << 21,
+) -> Counts:
+    r"""Count which words stand near which, at every time step.
+
+    Every ordered pair of words of a document with k words between them adds $\max(0, 1 - k/\text{window})$
+    to the positive counts $n^+_{ij}$ of its step: with a window of 4, the distances 1, 2, 3, 4 weigh 1, 0.75,
+    0.5, 0.25. Windows do not cross the borders of documents. Words outside the vocabulary keep their places
+    and count nothing. Negative counts follow from the positive ones: `counts.step(t).negatives()`.
+
+    Memory grows with the number of different words and of different pairs at a step, not with the length of
+    the corpus. A temporary file takes four bytes a word. Neither `buffer` nor `processes` changes the result.
+
+    Args:
+        corpus: From `words.read`, `words.sotu` or `words.ngrams`, or any iterable of dates and texts.
+        vocabulary: How many words, or which ones, as they are. If the corpus has fewer than the number asked
+            for, all are taken, with a warning.
+        window: Pairs count up to this distance.
+        step: What makes a time step: "document" (all documents of one date), "day", "month", "year",
+            "decade", or a number of days. There are no steps without a document.
+        join_days: With `step="document"`: documents less than so many days after the last join its step.
+        tokenise: A function from a text to its words; by default `Tokeniser()`, which lowers their case.
+        rank: Words are chosen by how often they occur ("total"), or by their mean share of a step
+            ("per-step"), so that steps with many texts do not choose alone.
+        min_count: Words that occur less often are not chosen.
+        stop: Words that are not chosen.
+        processes: How many processes cut and count. With more than one, a script must keep its own work under
+            `if __name__ == "__main__":`.
+        progress: True, False, a function of a `CountProgress`, or None for a line if there is a terminal.
+        buffer: Characters of text that are taken at a time.
+    """
+    vocabulary = check_vocabulary(vocabulary)
+    check_step(step, join_days)
+    _check_numbers(window=window, min_count=min_count, buffer=buffer)
+    if rank not in RANKS:
+        raise ValueError(f"rank={rank!r}; choose one of {RANKS}")
+    stop = sorted(set(stop))
+    source = corpus if isinstance(corpus, Corpus | NgramTable) else Corpus(Pairs(corpus))
+    if isinstance(source, Corpus) and tokenise is None:
+        tokenise = Tokeniser()
+    units, one = source.pair_units(window)
+    with Workers(processes) as workers, Spool() as spool, CountReporter(progress) as report:
+        texts = Gathered(spool)
+        texts.read(source, tokenise, buffer, workers, report)
+        steps = make_steps(texts.days, step, join_days)
+        tokens, documents = texts.per_step(steps)
+        _check_dates(steps.dates, documents)
+        if isinstance(vocabulary, int):
+            totals, num_words = texts.totals, len(texts.totals)
+            scores = totals if rank == "total" else mean_shares(spool, steps, tokens, num_words)
+            words = choose(texts.words, totals, scores, vocabulary, min_count=min_count, stop=stop)
+        else:
+            words = vocabulary
+        pairing = Pairing(texts.numbering, words, steps, units)
+        pairing.run(spool, workers, report)
+    options = {
+        "vocabulary": vocabulary if isinstance(vocabulary, int) else "given",
+        "window": int(window),
+        "step": step if isinstance(step, str) else int(step),
+        "join_days": int(join_days),
+        "tokenise": _name(tokenise),
+        "rank": rank,
+        "min_count": int(min_count),
+        "stop": stop,
+    }
+    return Counts(
+        vocabulary=words,
+        dates=steps.dates,
+        window=int(window),
+        **pairing.arrays(one),
+        occurrences=pairing.occurrences,
+        tokens=tokens,
+        documents=documents,
+        provenance=texts.provenance(source) | {"options": options},
+    )
+
+
+def _check_numbers(**numbers):
+    for name, number in numbers.items():
+        if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
+            raise ValueError(f"{name}={number!r}; a whole number of at least 1 is needed")
+
+
+def _check_dates(dates, documents):
+    if len(dates) < 2:
+        raise ValueError(
+            f"all {documents.sum()} documents fall into one time step, {dates[0]}; drift needs at least two: "
+            "take a finer step=, a smaller join_days=, or texts of more dates"
+        )
+
+
+def _name(function):
+    if function is None or isinstance(function, Tokeniser):
+        return function and repr(function)
+    return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"

@@ -1,0 +1,119 @@
+"""Counts of word pairs per time step: what a dynamic embedding is fitted to, in memory and on disk."""
+
+import dataclasses
+import functools
+import os
+from typing import Any
+
+import numpy as np
+
+from driftline import files
+from driftline.words.soundness import DTYPES, check
+from driftline.words.step_counts import StepCounts, mirrored
+from driftline.words.streams import explained
+
+KIND, VERSION = "word-counts", 1
+EPOCH = np.datetime64("1970-01-01", "D")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Counts:
+    """Counts of a corpus over T time steps and V words.
+
+    The positive counts are symmetric, so only pairs of words i <= j are held, as a compressed sparse matrix
+    for each step: step t has the rows `rows[step_indptr[t]:step_indptr[t + 1]]`, and the r-th of all rows has
+    the columns `indices[indptr[r]:indptr[r + 1]]` with the counts `values[indptr[r]:indptr[r + 1]]`.
+    `step(t)` gives the whole matrix of one step.
+
+    Attributes:
+        vocabulary: The words, most frequent first.
+        dates: When each step begins, increasing.
+        window: Distance from which on a pair counts nothing, less one.
+        step_indptr: Where the rows of each step begin, (T + 1,).
+        rows: Words that begin a pair, increasing in a step.
+        indptr: Where the pairs of each row begin.
+        indices: The other word of each pair, increasing in a row.
+        values: Positive counts.
+        occurrences: How often each word occurs at each step, (T, V).
+        tokens: How many words each step has, in the vocabulary or not.
+        documents: How many documents each step has.
+        provenance: Source, options and hashes; anything that JSON can say.
+    """
+
+    vocabulary: tuple[str, ...]
+    dates: np.ndarray
+    window: int
+    step_indptr: np.ndarray
+    rows: np.ndarray
+    indptr: np.ndarray
+    indices: np.ndarray
+    values: np.ndarray
+    occurrences: np.ndarray
+    tokens: np.ndarray
+    documents: np.ndarray
+    provenance: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.dates)
+
+    @functools.cached_property
+    def _index(self):
+        return {word: i for i, word in enumerate(self.vocabulary)}
+
+    def index(self, word: str) -> int:
+        """Place of a word in the vocabulary."""
+        if word not in self._index:
+            raise KeyError(f"{word!r} is not one of the {len(self.vocabulary)} words of the vocabulary")
+        return self._index[word]
+
+    def frequency(self, word: str) -> np.ndarray:
+        """Share of a word in the words of each step."""
+        return self.occurrences[:, self.index(word)] / np.maximum(self.tokens, 1)
+
+    def step(self, t: int) -> StepCounts:
+        """Positive counts of time step `t` over the words present at it, in linear time and memory."""
+        if not -len(self) <= t < len(self):
+            raise IndexError(f"step {t} of {len(self)}")
+        begin, end = self.step_indptr[t % len(self)], self.step_indptr[t % len(self) + 1]
+        pairs = slice(self.indptr[begin], self.indptr[end])
+        first = np.repeat(self.rows[begin:end], np.diff(self.indptr[begin : end + 1]))
+        return mirrored(first, self.indices[pairs], self.values[pairs], len(self.vocabulary))
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the counts to one file: plain arrays, JSON and a checksum."""
+        arrays = {name: getattr(self, name) for name in DTYPES if name != "days"}
+        arrays["days"] = (self.dates - EPOCH).astype(np.int32)
+        facts = {
+            "vocabulary": list(self.vocabulary),
+            "window": self.window,
+            "provenance": self.provenance,
+        }
+        try:
+            files.write(path, KIND, VERSION, arrays, facts)
+        except OSError as error:
+            raise explained(error, f"could not write {os.fspath(path)}", "choose another place") from error
+
+    def __repr__(self):
+        skipped = self.provenance.get("empty_documents", 0)
+        return (
+            f"Counts({len(self)} steps from {self.dates[0]} to {self.dates[-1]}, "
+            f"{len(self.vocabulary):,} words, {len(self.values):,} pairs, {self.tokens.sum():,} tokens in "
+            f"{self.documents.sum():,} documents{f', {skipped:,} empty ones skipped' if skipped else ''})"
+        )
+
+
+def load_counts(path: str | os.PathLike) -> Counts:
+    """Read counts that `Counts.save` wrote; a damaged or inconsistent file is refused."""
+    arrays, facts = files.read(path, KIND, VERSION)
+    try:
+        check(arrays, facts)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{os.fspath(path)} does not hold sound counts ({error}); count anew") from error
+    days = arrays.pop("days")
+    return Counts(
+        vocabulary=tuple(facts["vocabulary"]),
+        dates=EPOCH + days.astype("timedelta64[D]"),
+        window=facts["window"],
+        provenance=facts["provenance"],
+        **arrays,
+    )

@@ -1,0 +1,127 @@
+"""The first pass of a count: every text is cut into words, these are numbered, and their totals kept."""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from driftline.words.encoding import Encoded, Numbering
+from driftline.words.progress import CountReporter
+from driftline.words.spool import Spool
+from driftline.words.steps import Steps
+from driftline.words.streams import Tally, digest_of
+from driftline.words.tokens import MARK
+from driftline.words.workers import Workers
+
+LISTED = 1000  # files that are named one by one in the provenance
+
+
+class Source(Protocol):
+    """What can be counted: a corpus of texts, or a table of n-grams."""
+
+    def batches(self, tally: Tally, size: int) -> Any:
+        """Groups of texts."""
+        ...
+
+    def encoder(self, tokenise: Any) -> Any:
+        """A function from a group to `Encoded`."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """What is read and how."""
+        ...
+
+
+class Gathered:
+    """What the first pass finds out; the words themselves, as numbers, go to a spool.
+
+    Attributes:
+        numbering: Numbers of all words, from 1 on.
+        totals: How often each occurs.
+        num_tokens: How many there are, each as often as it occurs.
+        num_empty: How many documents held none.
+    """
+
+    def __init__(self, spool: Spool):
+        self.numbering = Numbering({MARK: 0})
+        self.totals = np.zeros(0, np.int64)
+        self.num_tokens = 0
+        self.num_empty = 0
+        self._spool = spool
+        self._tally = Tally()
+        self._by_day: dict[int, np.ndarray] = {}  # words and documents
+
+    def read(
+        self, source: Source, tokenise: Any, buffer: int, workers: Workers, report: CountReporter
+    ) -> None:
+        """Go through a source."""
+        groups = ((group,) for group in source.batches(self._tally, buffer))
+        for encoded in workers.map(source.encoder(tokenise), groups):
+            self._take(encoded)
+            size = self._tally.bytes_total
+            report.update("reading", self.num_tokens, self._tally.bytes_read / size if size else None)
+        if not self._by_day:
+            where = f"{self._tally.files[0].name}: " if self._tally.files else ""
+            what = f"all {self.num_empty} documents are empty" if self.num_empty else "there is no document"
+            raise ValueError(
+                f"{where}{what}; check the name of the text column, the dates asked for, and the tokeniser"
+            )
+
+    @property
+    def words(self) -> list[str]:
+        """All words, in the order of their numbers."""
+        return list(self.numbering)[1:]
+
+    @property
+    def days(self) -> np.ndarray:
+        """All days with a document, increasing."""
+        return np.array(sorted(self._by_day), np.int64)
+
+    def per_step(self, steps: Steps) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers of words and of documents of every step."""
+        tokens, documents = np.zeros((2, len(steps.dates)), np.int64)
+        table = np.array([self._by_day[day] for day in steps.days.tolist()])
+        np.add.at(tokens, steps.of_day, table[:, 0])
+        np.add.at(documents, steps.of_day, table[:, 1])
+        return tokens, documents
+
+    def provenance(self, source: Source) -> dict[str, Any]:
+        """What was read, with hashes."""
+        files = sorted(self._tally.files)
+        return {
+            "source": source.describe(),
+            "files": [record._asdict() for record in files] if len(files) <= LISTED else [],
+            "num_files": len(files),
+            "sha256": digest_of(files) if files else None,
+            "empty_documents": self.num_empty,
+        }
+
+    def _take(self, encoded: Encoded):
+        self.num_empty += encoded.empty
+        if not len(encoded.lengths):
+            return
+        numbers = np.append(0, self.numbering.of(encoded.words)).astype(np.int32)
+        self._spool.append(encoded._replace(ids=numbers[encoded.ids]))
+        found = np.bincount(encoded.ids, _weights_at_places(encoded), minlength=len(numbers))
+        more = len(self.numbering) - 1 - len(self.totals)
+        self.totals = np.concatenate([self.totals, np.zeros(more, np.int64)])
+        self.totals[numbers[1:] - 1] += found[1:].astype(np.int64)
+        self._add_days(encoded)
+
+    def _add_days(self, encoded):
+        many = encoded.uses if len(encoded.uses) else 1
+        weights = encoded.weights if len(encoded.weights) else np.ones(len(encoded.days), np.int64)
+        days, which = np.unique(encoded.days, return_inverse=True)
+        sums = np.zeros((len(days), 2), np.int64)
+        np.add.at(sums[:, 0], which, np.repeat(encoded.lengths, many) * weights)
+        np.add.at(sums[:, 1], which, weights)
+        for day, more in zip(days.tolist(), sums, strict=True):
+            self._by_day[day] = self._by_day.get(day, 0) + more
+        self.num_tokens += int(sums[:, 0].sum())
+
+
+def _weights_at_places(encoded):
+    """Weight of every place over all uses of its passage; None if all are 1."""
+    if not len(encoded.uses):
+        return None
+    of_passages = np.add.reduceat(encoded.weights, np.cumsum(encoded.uses) - encoded.uses)
+    return np.repeat(of_passages, encoded.lengths)

@@ -1,0 +1,110 @@
+"""`words.read`: from a path to a corpus, whatever the path leads to."""
+
+import codecs
+import os
+from pathlib import Path
+
+from driftline.words.corpus import Corpus
+from driftline.words.readers import ListedTexts, NamedTexts, Tables
+from driftline.words.streams import Limits
+from driftline.words.tables import KINDS, Layout, kind_of, suffix_of
+
+TEXTS = (".txt", ".text", ".md")
+
+
+def read(
+    path: str | os.PathLike,
+    *,
+    date: str = "date",
+    text: str | None = None,
+    table: str | os.PathLike | None = None,
+    pattern: str = "**/*",
+    date_pattern: str | None = None,
+    date_format: str | None = None,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+    quoted: bool | None = None,
+    limits: Limits | None = None,
+) -> Corpus:
+    r"""A corpus of dated texts on disk; nothing is read yet, and never more than a little at a time.
+
+    A path may lead to
+
+    - a table (.csv, .tsv, .jsonl, .parquet) with a date and a text in every row;
+    - a folder of such tables, read one after the other in the order of their names;
+    - a folder of texts (.txt, .text, .md) with dates in their names, such as 1850-12-31.txt or
+      speech_1850.txt, or with a table that lists them.
+
+    Each may be packed with gzip or zstd (.gz, .zst). Dates look like 1850, 1850-12, 1850-12-31 or
+    1850-12-31T10:00; the time of day is dropped. Rows need not be sorted.
+
+    Args:
+        path: A file or a folder.
+        date: Name of the column of dates, in a table.
+        text: Name of the column of texts ("text" if not given); with `table`, of file names ("file").
+        table: A table that lists the files of the folder, by name relative to it, and their dates.
+        pattern: Which files of a folder to read, as for `pathlib.Path.glob`.
+        date_pattern: A regular expression that finds the date in a file's name, such as r"_(\d{4})\.txt".
+        date_format: How dates are written, as for `datetime.strptime`, if they do not start with the year.
+        encoding: Of the texts.
+        delimiter: Between the fields of a CSV file; found in its header if not given.
+        quoted: Whether fields of a CSV or TSV file may stand in quotes; by default not if tabs part them.
+        limits: Longest document and largest expansion of packed files that are accepted.
+
+    Returns:
+        A corpus to iterate over or to hand to `words.count`.
+    """
+    path = Path(path)
+    limits = Limits() if limits is None else limits
+    layout = Layout(_checked(encoding), delimiter, quoted)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file or folder {path}")
+    if table is not None:
+        table = Path(table)
+        if not table.is_file() or kind_of(table) is None:
+            raise ValueError(f"table={str(table)!r} is not a table; {_known()}")
+        return Corpus(ListedTexts(path, table, (date, text or "file"), date_format, layout, limits))
+    if path.is_file():
+        if kind_of(path) is None:
+            raise ValueError(f"{path}: {suffix_of(path)!r} is no kind of table that is known; {_known()}")
+        return Corpus(Tables(path.parent, (path,), (date, text or "text"), date_format, layout, limits))
+    texts, shards = _files(path, pattern)
+    if texts:
+        return Corpus(NamedTexts(path, texts, date_pattern, date_format, encoding, limits))
+    return Corpus(Tables(path, shards, (date, text or "text"), date_format, layout, limits))
+
+
+def _files(folder, pattern):
+    files = sorted(
+        file
+        for file in folder.glob(pattern)
+        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts)
+    )
+    texts = tuple(file for file in files if suffix_of(file) in TEXTS)
+    shards = tuple(file for file in files if kind_of(file))
+    if not texts and not shards:
+        raise ValueError(
+            f"{folder}: none of its {len(files)} files that match {pattern!r} is a text ({', '.join(TEXTS)}) "
+            "or a table; rename them, or pass pattern="
+        )
+    if texts and shards:
+        raise ValueError(
+            f"{folder} holds texts, such as {texts[0].name}, and tables, such as {shards[0].name}; pass "
+            f"pattern='*{suffix_of(texts[0])}' to read the ones, or table= if a table lists the others"
+        )
+    return texts, shards
+
+
+def _checked(encoding):
+    try:
+        if "\n".encode(encoding) == b"\n" and isinstance(codecs.decode(b"a", encoding), str):
+            return encoding
+    except LookupError:
+        raise ValueError(f"encoding {encoding!r} is not known; try 'utf-8' or 'latin-1'") from None
+    raise ValueError(
+        f"encoding {encoding!r} does not end lines as ASCII does; convert the files to UTF-8 first"
+    )
+
+
+def _known():
+    return f"tables end in {', '.join(KINDS)}, perhaps followed by .gz or .zst"

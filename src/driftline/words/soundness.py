@@ -1,0 +1,70 @@
+"""What must hold in a file of counts before it is believed."""
+
+from typing import Any
+
+import numpy as np
+
+DTYPES = {
+    "days": np.int32,
+    "step_indptr": np.int64,
+    "rows": np.int32,
+    "indptr": np.int64,
+    "indices": np.int32,
+    "values": np.float32,
+    "occurrences": np.int64,
+    "tokens": np.int64,
+    "documents": np.int64,
+}
+
+
+def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+    """Refuse arrays that are not those of `Counts`, with everything that the rest of the package relies on.
+
+    Args:
+        arrays: What is in the file.
+        facts: What else is.
+    """
+    vocabulary, num_steps, size = facts["vocabulary"], len(arrays["days"]), len(facts["vocabulary"])
+    for name, dtype in DTYPES.items():
+        _must(arrays[name].dtype == dtype, f"{name} has dtype {arrays[name].dtype}")
+        _must(
+            arrays[name].ndim == (2 if name == "occurrences" else 1), f"{name} has {arrays[name].ndim} axes"
+        )
+    _must(arrays.keys() == DTYPES.keys(), "there are other arrays in it")
+    _must(len(set(vocabulary)) == size and all(isinstance(word, str) for word in vocabulary), "words repeat")
+    _must(isinstance(facts["window"], int) and facts["window"] >= 1, "the window is no whole number")
+    _must(isinstance(facts["provenance"], dict), "the provenance is no object")
+    _must(num_steps >= 1 and (np.diff(arrays["days"]) > 0).all(), "dates do not increase")
+    _must(arrays["occurrences"].shape == (num_steps, size), "occurrences have another shape")
+    _must(arrays["tokens"].shape == arrays["documents"].shape == (num_steps,), "steps do not agree")
+    for name in ("occurrences", "tokens", "documents"):
+        _must((arrays[name] >= 0).all(), f"{name} are negative")
+    _check_pointers(arrays["step_indptr"], num_steps, len(arrays["rows"]))
+    _check_pointers(arrays["indptr"], len(arrays["rows"]), len(arrays["indices"]))
+    _must(len(arrays["values"]) == len(arrays["indices"]), "pairs and values do not agree")
+    _must((np.diff(arrays["indptr"]) > 0).all(), "a row is empty")
+    values = arrays["values"]
+    _must((np.isfinite(values) & (values > 0)).all(), "a count is not positive")
+    for name in ("rows", "indices"):
+        _must(((arrays[name] >= 0) & (arrays[name] < size)).all(), f"{name} name words that are not there")
+    first = np.repeat(arrays["rows"], np.diff(arrays["indptr"]))
+    _must((first <= arrays["indices"]).all(), "a pair is out of order")
+    _check_increasing(arrays["rows"], arrays["step_indptr"], "rows")
+    _check_increasing(arrays["indices"], arrays["indptr"], "indices")
+
+
+def _must(holds, what):
+    if not holds:
+        raise ValueError(what)
+
+
+def _check_pointers(pointers, count, end):
+    _must(len(pointers) == count + 1, "pointers have another length")
+    _must(pointers[0] == 0 and pointers[-1] == end, "pointers do not span their arrays")
+    _must((np.diff(pointers) >= 0).all(), "pointers decrease")
+
+
+def _check_increasing(numbers, pointers, name):
+    grows = np.diff(numbers, prepend=-1) > 0
+    grows[pointers[:-1][pointers[:-1] < len(numbers)]] = True
+    _must(grows.all(), f"{name} are not sorted")

@@ -1,0 +1,53 @@
+"""A temporary file for passages as numbers, so that texts are read and cut once, and not held."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+
+import numpy as np
+
+from driftline.words.encoding import Encoded
+from driftline.words.streams import explained
+
+REMEDY = "free some space there, or name another folder in the environment variable TMPDIR"
+DTYPES = {"ids": np.int32, "lengths": np.int32, "uses": np.int32, "days": np.int32, "weights": np.int64}
+
+
+class Spool:
+    """Passages on disk, four bytes a word; the file has no name and is gone when it is closed."""
+
+    def __init__(self):
+        self._file = tempfile.TemporaryFile(prefix="driftline-")  # noqa: SIM115, closed by __exit__
+        self._groups = 0
+        self.size = 0  # places in all passages
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        # What a full disk did not take is not wanted any more.
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def append(self, encoded: Encoded) -> None:
+        """Write a group of passages; its words are not kept."""
+        arrays = [np.asarray(getattr(encoded, name), dtype) for name, dtype in DTYPES.items()]
+        try:
+            self._file.write(np.array([len(array) for array in arrays]).tobytes())
+            for array in arrays:
+                self._file.write(array.tobytes())
+            self._file.flush()
+        except OSError as error:
+            raise explained(error, f"a temporary file in {tempfile.gettempdir()}", REMEDY) from error
+        self._groups += 1
+        self.size += len(encoded.ids)
+
+    def __iter__(self) -> Iterator[Encoded]:
+        self._file.seek(0)
+        for _ in range(self._groups):
+            lengths = self._array(len(DTYPES), np.int64)
+            arrays = map(self._array, lengths, DTYPES.values())
+            yield Encoded([], *arrays, empty=0)
+
+    def _array(self, length, dtype):
+        return np.frombuffer(self._file.read(int(length) * np.dtype(dtype).itemsize), dtype)

@@ -1,0 +1,64 @@
+"""From the days of a corpus to its time steps."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+Step = Literal["document", "day", "month", "year", "decade"] | int
+NAMES = ("document", "day", "month", "year", "decade")
+
+
+class Steps(NamedTuple):
+    """The time steps of a corpus.
+
+    Attributes:
+        dates: The first day of each step's period, or the first document's date in a step of documents.
+        days: All days on which there is a document, increasing.
+        of_day: Step of each of these days.
+    """
+
+    dates: np.ndarray
+    days: np.ndarray
+    of_day: np.ndarray
+
+    def of(self, days: np.ndarray) -> np.ndarray:
+        """Steps of some of the corpus's days."""
+        return self.of_day[np.searchsorted(self.days, days)]
+
+
+def check_step(step: Step, join_days: int) -> None:
+    """Refuse what is no length of a time step."""
+    is_number = isinstance(step, int | np.integer) and not isinstance(step, bool)
+    if not (step in NAMES or (is_number and int(step) >= 1)):
+        raise ValueError(f"step={step!r}; choose one of {NAMES} or a whole number of days")
+    if join_days < 0 or (join_days and step != "document"):
+        raise ValueError(f"join_days={join_days} is for step='document' and not negative, but step={step!r}")
+
+
+def make_steps(days: np.ndarray, step: Step, join_days: int = 0) -> Steps:
+    """The time steps that hold at least one document.
+
+    Args:
+        days: The days on which there is a document, increasing, counted from 1970-01-01.
+        step: "document" for a step per date, the name of a period, or a number of days from the first on.
+        join_days: With "document": a date less than so many days after the one before joins its step.
+    """
+    if step == "document":
+        labels = np.cumsum(np.diff(days, prepend=days[0]) >= max(join_days, 1))
+        dates = days[np.unique(labels, return_index=True)[1]].astype("datetime64[D]")
+    elif isinstance(step, str):
+        labels = _periods(days.astype("datetime64[D]"), step)
+        dates = np.unique(labels).astype("datetime64[D]")
+    else:
+        labels = (days - days[0]) // step
+        dates = (days[0] + np.unique(labels) * step).astype("datetime64[D]")
+    return Steps(dates, days, np.unique(labels, return_inverse=True)[1])
+
+
+def _periods(dates, step):
+    """The first day of each date's period."""
+    if step == "decade":
+        years = dates.astype("datetime64[Y]")
+        return (years - (years.astype(int) + 1970) % 10).astype("datetime64[D]")
+    unit = {"day": "D", "month": "M", "year": "Y"}[step]
+    return dates.astype(f"datetime64[{unit}]").astype("datetime64[D]")

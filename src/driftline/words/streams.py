@@ -1,0 +1,227 @@
+"""Files as streams of bytes and lines: unpacked, measured, hashed, and never larger than they may be."""
+
+import dataclasses
+import errno
+import hashlib
+import zlib
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+
+READ_SIZE = 1 << 18
+PIECE = 1 << 20  # of unpacked bytes handed on at a time
+HARMLESS = 1 << 24  # this many unpacked bytes are never a bomb
+GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+ZSTD_SLICE = 1 << 10  # zstd gives at most 32 KiB for a byte, so at most 32 MiB for a slice
+
+
+class Limits(NamedTuple):
+    """What a file may cost before it is refused.
+
+    Attributes:
+        document: Bytes of the longest document or line.
+        expansion: How many times its packed size a packed file may have. Texts reach 3 to 20.
+    """
+
+    document: int = 1 << 24
+    expansion: int = 200
+
+
+class FileRecord(NamedTuple):
+    """A file that was read to its end."""
+
+    name: str
+    bytes: int
+    sha256: str
+
+
+@dataclasses.dataclass
+class Tally:
+    """What has been read so far; filled while a source is being read.
+
+    Attributes:
+        bytes_total: Bytes that the source has on disk, if it is known.
+        bytes_read: How many of them have been read.
+        files: The files that have been read to their ends.
+    """
+
+    bytes_total: int = 0
+    bytes_read: int = 0
+    files: list[FileRecord] = dataclasses.field(default_factory=list)
+
+
+class _Metered:
+    """A file that keeps account of what is read from it."""
+
+    def __init__(self, file: BinaryIO, tally: Tally):
+        self._file = file
+        self._tally = tally
+        self._digest = hashlib.sha256()
+        self.consumed = 0
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self._digest.update(data)
+        self.consumed += len(data)
+        self._tally.bytes_read += len(data)
+        return data
+
+    def record(self, name: str) -> None:
+        self._tally.files.append(FileRecord(name, self.consumed, self._digest.hexdigest()))
+
+
+def chunks(path: Path, name: str, tally: Tally, limits: Limits) -> Iterator[bytes]:
+    """The unpacked content of a file, piece by piece; gzip and zstd are known by their first bytes.
+
+    Args:
+        path: Where the file is.
+        name: What to call it in messages and records.
+        tally: What has been read so far; updated.
+        limits: When to refuse.
+    """
+    with path.open("rb") as file:
+        head = file.read(4)
+        file.seek(0)
+        metered = _Metered(file, tally)
+        if head.startswith(GZIP):
+            yield from _within(_gunzip(metered, name), metered, name, limits)
+        elif head == ZSTD:
+            yield from _within(_unzstd(metered, name), metered, name, limits)
+        else:
+            yield from iter(lambda: metered.read(READ_SIZE), b"")
+        metered.record(name)
+
+
+def whole(path: Path, name: str, tally: Tally, limits: Limits) -> bytes:
+    """The unpacked content of a file that is one document."""
+    parts, size = [], 0
+    for chunk in chunks(path, name, tally, limits):
+        size += len(chunk)
+        if size > limits.document:
+            raise _too_long(name, limits)
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+def lines(path: Path, name: str, tally: Tally, limits: Limits) -> Generator[bytes, None, None]:
+    """The lines of a file, without their ends."""
+    parts, size, number = [], 0, 1
+    for chunk in chunks(path, name, tally, limits):
+        for i, piece in enumerate(chunk.split(b"\n")):
+            if i:
+                yield b"".join(parts).removesuffix(b"\r")
+                parts, size, number = [], 0, number + 1
+            parts.append(piece)
+            size += len(piece)
+            if size > limits.document:
+                raise _too_long(f"{name}, line {number}", limits)
+    if size:
+        yield b"".join(parts).removesuffix(b"\r")
+
+
+def decode(data: bytes, encoding: str, place: str) -> str:
+    """Bytes as text, or an error that says where they stop being text."""
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{place}: byte {error.start + 1} (0x{data[error.start]:02x}) is not {encoding} text; "
+            "pass the encoding that the file was written in, such as encoding='latin-1'"
+        ) from None
+    if "\0" in text:
+        raise ValueError(
+            f"{place}: byte {data.index(0) + 1} is a zero, so this is not text, or it is UTF-16; "
+            "convert the file to UTF-8 first"
+        )
+    return text
+
+
+def total_size(paths: list[Path]) -> int:
+    """Bytes on disk of some files."""
+    return sum(path.stat().st_size for path in paths)
+
+
+def digest_of(records: list[FileRecord]) -> str:
+    """One hash for some files: that of the only one, or that of the listing `sha256sum` would print."""
+    if len(records) == 1:
+        return records[0].sha256
+    listing = "".join(f"{record.sha256}  {record.name}\n" for record in sorted(records))
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def _too_long(place, limits):
+    return ValueError(
+        f"{place}: a document of more than {limits.document:,} bytes; split it, or allow it with "
+        f"limits=Limits(document={8 * limits.document})"
+    )
+
+
+def _within(pieces, metered, name, limits):
+    produced = 0
+    for piece in pieces:
+        produced += len(piece)
+        if produced > HARMLESS and produced > limits.expansion * metered.consumed:
+            raise ValueError(
+                f"{name}: {metered.consumed:,} bytes unpack to {produced:,} or more, over {limits.expansion} "
+                "times their size: this looks like a decompression bomb; if you trust the file, pass "
+                f"limits=Limits(expansion={8 * limits.expansion})"
+            )
+        if piece:
+            yield piece
+
+
+def _damaged(name, error):
+    return ValueError(f"{name}: the packed file is damaged ({error}); get it or pack it anew")
+
+
+def _gunzip(metered, name):
+    """Unpack a gzip file of any number of members, with zeros allowed after each, as gzip does."""
+    inflater = zlib.decompressobj(31)
+    while data := metered.read(READ_SIZE):
+        while data:
+            if inflater.eof:
+                data = data.lstrip(b"\0")
+                if not data:
+                    break
+                inflater = zlib.decompressobj(31)
+            try:
+                yield inflater.decompress(data, PIECE)
+            except zlib.error as error:
+                raise _damaged(name, error) from None
+            data = inflater.unconsumed_tail or inflater.unused_data
+    yield inflater.flush()
+    if not inflater.eof:
+        raise _damaged(name, "it ends too early")
+
+
+def _unzstd(metered, name):
+    try:
+        import zstandard
+    except ImportError:
+        raise ImportError(
+            f"{name} is packed with zstd, which needs the package zstandard: "
+            "pip install 'driftline[zstd]', or unpack the file"
+        ) from None
+    unpacker = zstandard.ZstdDecompressor(max_window_size=1 << 27)
+    frame = unpacker.decompressobj()
+    while data := metered.read(READ_SIZE):
+        for start in range(0, len(data), ZSTD_SLICE):
+            piece = data[start : start + ZSTD_SLICE]
+            while piece:
+                if frame.eof:
+                    frame = unpacker.decompressobj()
+                try:
+                    yield frame.decompress(piece)
+                except zstandard.ZstdError as error:
+                    raise _damaged(name, error) from None
+                piece = frame.unused_data
+    if not frame.eof:
+        raise _damaged(name, "it ends too early")
+
+
+def explained(error: OSError, what: str, remedy: str) -> OSError:
+    """An error of the operating system with the place and a remedy; the same kind, the same number."""
+    reason = error.strerror or str(error)
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        reason = "the disk is full"
+    return type(error)(error.errno, f"{what}: {reason}; {remedy}")

@@ -1,0 +1,73 @@
+"""Work shared among processes, with the results in the order of the jobs."""
+
+import collections
+import concurrent.futures
+import contextlib
+import multiprocessing
+import pickle
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+
+class Workers:
+    """Runs a function on job after job, here or in several processes; results come in the order of the jobs.
+
+    Processes are started anew (spawned), since a fork of a process that has used JAX may hang. A script that
+    asks for them must therefore keep its own work under `if __name__ == "__main__":`.
+
+    Args:
+        processes: How many processes; 1 for this one only.
+    """
+
+    def __init__(self, processes: int):
+        if processes < 1:
+            raise ValueError(f"processes={processes}; at least one is needed")
+        self._processes = processes
+        self._pool = None
+        if processes > 1:
+            context = multiprocessing.get_context("spawn")
+            self._pool = concurrent.futures.ProcessPoolExecutor(processes, mp_context=context)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._pool is not None:
+            self._pool.shutdown(cancel_futures=True)
+
+    def map(self, function: Callable[..., Any], jobs: Iterable[tuple]) -> Iterator[Any]:
+        """Results of `function(*job)`; only a few jobs are taken ahead of time."""
+        if self._pool is None:
+            yield from (function(*job) for job in jobs)
+            return
+        _check_picklable(function)
+        with _explained():
+            waiting = collections.deque()
+            for job in jobs:
+                waiting.append(self._pool.submit(function, *job))
+                if len(waiting) > 2 * self._processes:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+
+def _check_picklable(function):
+    try:
+        pickle.dumps(function)
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        raise ValueError(
+            f"the tokeniser cannot be sent to other processes ({error}); define it with `def` at the top of "
+            "a module, or pass processes=1"
+        ) from None
+
+
+@contextlib.contextmanager
+def _explained():
+    try:
+        yield
+    except BrokenProcessPool as error:
+        raise RuntimeError(
+            "a worker process ended before its work; a script that asks for processes must keep its own work "
+            "under `if __name__ == '__main__':`, and there must be enough memory; or pass processes=1"
+        ) from error

@@ -1,0 +1,109 @@
+import datetime
+import re
+
+import numpy as np
+import pytest
+
+from driftline.words.dates import day_in_name, day_of, period_of, to_date
+
+DAY = datetime.date(1850, 12, 31)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "1850-12-31",
+        " 18501231 ",
+        "1850/12/31",
+        "1850.12.31",
+        "1850-12-31T10:00",
+        "1850-12-31 10:00:00.123-04:00",
+        "1850-12-31T23:59:59Z",
+        18501231,
+        DAY,
+        np.int64(18501231),
+        np.datetime64("1850-12-31T10:00:00.000000000"),
+        datetime.datetime(1850, 12, 31, 23, 59),
+    ],
+)
+def test_dates_are_read_in_many_forms(value):
+    assert to_date(day_of(value)) == DAY
+
+
+@pytest.mark.parametrize(
+    ("value", "first", "last"),
+    [
+        (1850, "1850-01-01", "1850-12-31"),
+        (1850.0, "1850-01-01", "1850-12-31"),
+        ("850", None, None),
+        ("0850", "0850-01-01", "0850-12-31"),
+        ("1852-02", "1852-02-01", "1852-02-29"),
+        ("1852-02-03", "1852-02-03", "1852-02-03"),
+    ],
+)
+def test_years_and_months_have_two_ends(value, first, last):
+    if first is None:
+        with pytest.raises(ValueError, match="not a date"):
+            period_of(value)
+    else:
+        assert [to_date(day).isoformat() for day in period_of(value)] == [first, last]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "31/12/1850",
+        "1850-13",
+        "1850-02-30",
+        "185012",
+        "1850-12/31",
+        "x",
+        None,
+        True,
+        1.5,
+        np.datetime64("NaT"),
+    ],
+)
+def test_what_is_no_date_is_refused_with_a_remedy(value):
+    with pytest.raises(ValueError, match=r"is not a date.*date_format='%d/%m/%Y'"):
+        day_of(value)
+
+
+def test_other_forms_can_be_described():
+    assert to_date(day_of("31. 12. 1850", "%d. %m. %Y")) == DAY
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "1850-12-31.txt",
+        "a/18501231-message.txt",
+        "speech_1850_12_31.txt",
+        "1850.12.31.txt",
+        "1850-12-31 1850-12-31.txt",
+    ],
+)
+def test_a_name_holds_a_date(name):
+    assert to_date(day_in_name(name)) == DAY
+
+
+def test_years_in_names_stand_for_their_first_day():
+    assert to_date(day_in_name("1819-Monroe-1.txt")) == datetime.date(1819, 1, 1)
+    assert to_date(day_in_name("1819-13.txt")) == datetime.date(1819, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("a.txt", "no date"), ("12345.txt", "no date"), ("page1234_1850.txt", "more than one date")],
+)
+def test_a_name_without_one_date_is_refused(name, what):
+    with pytest.raises(ValueError, match=f"{what}.*date_pattern="):
+        day_in_name(name)
+
+
+def test_a_pattern_says_where_the_date_is():
+    pattern = re.compile(r"_(\d+)\.txt")
+    assert to_date(day_in_name("page1234_1850.txt", pattern)) == datetime.date(1850, 1, 1)
+    assert to_date(day_in_name("311250_.txt", re.compile(r"\d{6}"), "%d%m%y")) == datetime.date(2050, 12, 31)
+    with pytest.raises(ValueError, match="finds nothing"):
+        day_in_name("page.txt", pattern)

@@ -1,0 +1,216 @@
+import datetime
+import gzip
+import json
+import sys
+
+import pytest
+
+from driftline import words
+from driftline.words import Document
+
+DOCUMENTS = [
+    Document(datetime.date(1850, 1, 1), "the cat"),
+    Document(datetime.date(1850, 12, 31), 'said "no",\nand left'),
+    Document(datetime.date(1851, 2, 1), "été"),
+]
+ROWS = [("1850", "the cat"), ("1850-12-31T10:00", 'said "no",\nand left'), ("1851-02", "été")]
+CSV = "id,text,date\n" + "".join('7,"{}",{}\n'.format(text.replace('"', '""'), date) for date, text in ROWS)
+JSONL = "".join(json.dumps({"date": date, "text": text, "n": 1}) + "\n\n" for date, text in ROWS)
+
+
+def write(path, content):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.fixture(
+    params=["csv", "csv-bom", "csv-semicolon", "jsonl", "ndjson.gz", "tsv-quoted", "csv.zst", "parquet"]
+)
+def table(request, tmp_path):
+    kind = request.param
+    if kind == "csv-bom":
+        return words.read(
+            write(tmp_path / "x.csv", "\ufeff" + CSV.replace("id,text,date", "date,text,id", 0))
+        )
+    if kind == "csv-semicolon":
+        rows = "".join('"{}";{}\n'.format(text.replace('"', '""'), date) for date, text in ROWS)
+        return words.read(write(tmp_path / "x.csv", "text;date\r\n" + rows))
+    if kind == "tsv-quoted":
+        rows = "".join('"{}"\t{}\n'.format(text.replace('"', '""'), date) for date, text in ROWS)
+        return words.read(write(tmp_path / "x.tsv", "text\tdate\n" + rows), quoted=True)
+    if kind == "csv.zst":
+        zstandard = pytest.importorskip("zstandard")
+        return words.read(write(tmp_path / "x.csv.zst", zstandard.ZstdCompressor().compress(CSV.encode())))
+    if kind == "parquet":
+        pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        columns = {"date": [date for date, _ in ROWS], "text": [text for _, text in ROWS], "n": [1, 2, 3]}
+        parquet.write_table(pyarrow.table(columns), tmp_path / "x.parquet")
+        return words.read(tmp_path / "x.parquet")
+    content = CSV if kind == "csv" else JSONL
+    return words.read(
+        write(tmp_path / f"x.{kind}", gzip.compress(content.encode()) if kind.endswith("gz") else content)
+    )
+
+
+def test_tables_of_every_kind_hold_the_same_documents(table):
+    assert list(table) == DOCUMENTS
+    assert list(table) == DOCUMENTS, "a corpus can be read again"
+
+
+def test_tabs_are_read_without_quotes(tmp_path):
+    path = write(tmp_path / "x.tsv", 'when\tsays\n1850\t"a\n1851\tb"\n')
+    assert [text for _, text in words.read(path, date="when", text="says")] == ['"a', 'b"']
+
+
+def test_a_corpus_can_be_cut_to_dates(table):
+    assert list(table.between(end=1850)) == DOCUMENTS[:2]
+    assert list(table.between("1850-12", "1851-02")) == DOCUMENTS[1:]
+    assert list(table.between("1850-12-31", datetime.date(1850, 12, 31))) == DOCUMENTS[1:2]
+    with pytest.raises(ValueError, match="start 1851 is after end 1850"):
+        table.between(1851, 1850)
+
+
+def test_a_folder_of_tables_is_one_corpus(tmp_path):
+    write(tmp_path / "b.csv", "date,text\n1851,two\n")
+    write(tmp_path / "deep" / "c.jsonl", '{"date": 1852, "text": "three"}')
+    write(tmp_path / "a.csv.gz", gzip.compress(b"date,text\n1850,one\n"))
+    write(tmp_path / ".hidden.csv", "nonsense")
+    assert [text for _, text in words.read(tmp_path)] == ["one", "two", "three"]
+    assert [text for _, text in words.read(tmp_path, pattern="b*")] == ["two"]
+
+
+def test_a_folder_of_texts_is_dated_by_names(tmp_path):
+    write(tmp_path / "speech_1851.txt", "\ufefftwo")
+    write(tmp_path / "1850-05-01.txt.gz", gzip.compress(b"one\nmore"))
+    write(tmp_path / "notes.pdf", b"\xff")
+    assert list(words.read(tmp_path)) == [
+        Document(datetime.date(1850, 5, 1), "one\nmore"),
+        Document(datetime.date(1851, 1, 1), "two"),
+    ]
+    by_pattern = words.read(tmp_path, pattern="speech*", date_pattern=r"_(\d+)")
+    assert [text for _, text in by_pattern] == ["two"]
+
+
+def test_a_folder_of_texts_can_be_dated_by_a_table(tmp_path):
+    write(tmp_path / "texts" / "a.txt", "one")
+    write(tmp_path / "texts" / "b.txt", "two")
+    table = write(tmp_path / "list.csv", "name,when\nb.txt,3/1850\na.txt,4/1850\n")
+    corpus = words.read(tmp_path / "texts", table=table, text="name", date="when", date_format="%m/%Y")
+    assert list(corpus) == [
+        Document(datetime.date(1850, 3, 1), "two"),
+        Document(datetime.date(1850, 4, 1), "one"),
+    ]
+    for wrong in ("c.txt", "../list.csv"):
+        write(table, f"name,when\nb.txt,3/1850\n{wrong},4/1850\n")
+        with pytest.raises(ValueError, match=r"list\.csv, row 2 \(line 3\): there is no file"):
+            next(iter(corpus))
+
+
+def test_encodings_are_honoured(tmp_path):
+    path = write(tmp_path / "x.csv", "date,text\n1850,été\n".encode("latin-1"))
+    assert [text for _, text in words.read(path, encoding="latin-1")] == ["été"]
+    with pytest.raises(ValueError, match="does not end lines as ASCII does; convert"):
+        words.read(path, encoding="utf-16")
+    with pytest.raises(ValueError, match="is not known"):
+        words.read(path, encoding="utf-9")
+
+
+BAD = {
+    "no date column in CSV": (
+        "x.csv",
+        "day,text\n1850,a\n",
+        r"x\.csv: no column 'date' for the date among 'day', 'text'; pass date=",
+    ),
+    "no text column in CSV": (
+        "x.csv",
+        "date,body\n1850,a\n",
+        r"x\.csv: no column 'text' for the text among 'date', 'body'; pass text=",
+    ),
+    "no date in a JSON line": (
+        "x.jsonl",
+        '{"date": 1850, "text": ""}\n{"text": "a"}',
+        r"x\.jsonl, line 2: no column 'date'",
+    ),
+    "an unparsable date": (
+        "x.csv",
+        "date,text\n1850,a\nsoon,b\n",
+        r"x\.csv, row 2 \(line 3\): 'soon' is not a date.*date_format=",
+    ),
+    "an unparsable date in JSON": (
+        "x.jsonl",
+        '{"date": [1], "text": "a"}',
+        r"x\.jsonl, line 1: \[1\] is not a date",
+    ),
+    "a missing date": ("x.csv", "date,text\n,a\n", r"row 1 \(line 2\): the date is missing; fill it in"),
+    "a field too many": (
+        "x.csv",
+        "date,text\n1850,a,b\n",
+        r"row 1 \(line 2\): 3 fields, but the header names 2",
+    ),
+    "a quote that stays open": ("x.csv", 'date,text\n1850,"a\n', r"x\.csv, line 2: not CSV"),
+    "no line at all": ("x.csv", "", r"x\.csv is empty"),
+    "no JSON": ("x.jsonl", '{"date": 1850, "text": "a"}\n{"date"', r"x\.jsonl, line 2: not JSON"),
+    "JSON too deep": ("x.jsonl", "[" * 100_000, r"x\.jsonl, line 1: not JSON"),
+    "JSON that is no object": ("x.jsonl", "[1]", r"x\.jsonl, line 1: a JSON list"),
+    "a text that is a number": (
+        "x.jsonl",
+        '{"date": 1850, "text": 5}',
+        r"line 1: the text is 5, not a string",
+    ),
+    "bytes that are not text": (
+        "x.csv",
+        b"date,text\n1850,a\n1850,\xe9t\xe9\n",
+        r"x\.csv, line 3: byte 6 \(0xe9\) is not utf-8.*encoding='latin-1'",
+    ),
+    "UTF-16": (
+        "x.csv",
+        "date,text\n1850,a\n".encode("utf-16-le"),
+        r"x\.csv, line 1: byte 2 is a zero.*UTF-16; convert",
+    ),
+    "a name without a date": ("folder/a.txt", "a", r"a\.txt: no date in the name"),
+    "a text file of bytes": ("folder/1850.txt", b"\x89PNG\xff", r"1850\.txt: byte 1 \(0x89\) is not utf-8"),
+    "no Parquet": ("x.parquet", "PAR1 not", r"x\.parquet"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_refused_by_place_and_with_a_remedy(tmp_path, case):
+    name, content, message = BAD[case]
+    if "parquet" in name:
+        pytest.importorskip("pyarrow")
+    path = write(tmp_path / name, content)
+    corpus = words.read(path.parent if path.parent != tmp_path else path)
+    with pytest.raises(ValueError, match=message):
+        list(corpus)
+
+
+def test_paths_that_lead_nowhere_are_refused(tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no file or folder"):
+        words.read(tmp_path / "x.csv")
+    with pytest.raises(ValueError, match=r"'\.xlsx' is no kind of table that is known; tables end in \.csv"):
+        words.read(write(tmp_path / "x.xlsx", "a"))
+    with pytest.raises(ValueError, match="none of its 1 files"):
+        words.read(tmp_path)
+    write(tmp_path / "1850.txt", "a")
+    write(tmp_path / "x.csv", "a")
+    with pytest.raises(
+        ValueError, match=r"holds texts, such as 1850\.txt, and tables, such as x\.csv; pass pattern="
+    ):
+        words.read(tmp_path)
+    with pytest.raises(ValueError, match="is not a table"):
+        words.read(tmp_path, table=tmp_path / "1850.txt")
+
+
+def test_parquet_without_its_package_names_the_extra(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"x\.parquet is a Parquet file.*driftline\[parquet\]"):
+        list(words.read(write(tmp_path / "x.parquet", "PAR1")))
+
+
+def test_a_parquet_bomb_is_refused(tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pyarrow.table({"date": ["1850"] * 64, "text": ["a" * (1 << 20)] * 64})
+    parquet.write_table(table, tmp_path / "x.parquet", use_dictionary=False, compression="zstd")
+    with pytest.raises(ValueError, match=r"x\.parquet.*decompression bomb"):
+        list(words.read(tmp_path / "x.parquet"))
