@@ -90,9 +90,10 @@ print(json.dumps(time.perf_counter() - start))
 """
 NOTES = (
     "Stochastic volatility with fixed numbers, float64; every row in a process of its own. Seconds of a fit "
-    "are those of the whole call to `dl.fit`, checks and copies included, the best of several after the first.",
-    f"Panel: {SERIES:,} series of {STEPS} counts in one call; the loop calls `dl.fit` for 100 of them, in turns "
-    "with the panel. Both are compiled before.",
+    "are those of the whole call to `dl.fit`, checks and copies included; the best of several after the "
+    "first.",
+    f"Panel: {SERIES:,} series of {STEPS} counts in one call; the loop calls `dl.fit` for 100 of them, in "
+    "turns with the panel. Both are compiled before.",
     f"First call, T = {LENGTH:,}, compilation included: `dl.fit` to convergence, beside an SVI object with "
     "NumPyro's AutoDiagonalNormal, its `init` and one compiled `update`. Fresh processes in turns, the best.",
 )
