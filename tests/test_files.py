@@ -64,3 +64,12 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(path, monkeypatch):
         files.write(path, "thing", 1, {"a": np.ones(3)}, {})
     assert path.read_bytes() == before
     assert list(path.parent.iterdir()) == [path]
+
+
+def test_the_same_content_is_the_same_bytes(tmp_path):
+    arrays = {name: np.arange(3.0) for name in "abcdef"}
+    contents = set()
+    for _ in range(5):
+        files.write(tmp_path / "file", "test", 1, arrays, {"b": 1, "a": [2]})
+        contents.add((tmp_path / "file").read_bytes())
+    assert len(contents) == 1

@@ -17,6 +17,7 @@ from safetensors.numpy import save as to_bytes
 
 import driftline
 
+ENTRY = "driftline"
 KINDS = "biuf"  # the array kinds that are written and accepted: booleans and numbers
 
 
@@ -43,7 +44,8 @@ def write(
         "facts": text,
     }
     metadata["sha256"] = _digest(metadata, arrays)
-    _replace(Path(path), to_bytes(arrays, metadata))
+    # One entry: safetensors writes several in random order, and the same content should be the same bytes.
+    _replace(Path(path), to_bytes(arrays, {ENTRY: json.dumps(metadata, sort_keys=True)}))
 
 
 def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np.ndarray], Any]:
@@ -53,7 +55,7 @@ def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np
         raise FileNotFoundError(f"there is no file {path}")
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
+            metadata = _metadata(file)
             if metadata.get("format") != f"{kind}/{version}":
                 raise ValueError(
                     f"{path} is not a driftline {kind} file of version {version}: its format is "
@@ -65,6 +67,14 @@ def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np
     if metadata.pop("sha256", None) != _digest(metadata, arrays):
         raise ValueError(f"{path} is damaged: its content does not match its checksum; write it anew")
     return arrays, json.loads(metadata["facts"])
+
+
+def _metadata(file) -> dict[str, str]:
+    try:
+        metadata = json.loads((file.metadata() or {}).get(ENTRY, "{}"))
+    except json.JSONDecodeError:
+        return {}
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
