@@ -171,6 +171,22 @@ def test_a_fit_without_correlations_is_found_out():
     assert "poor" in str(poor) or "doubtful" in str(poor)
 
 
+def test_a_poor_guide_is_put_right_by_resampling():
+    # Without correlations the fit is far off, but everything about this posterior is known.
+    model = dl.Model(dl.RandomWalk(0.6), dl.Gaussian(1.0))
+    x = np.sin(np.arange(30) / 3)
+    exact = dl.fit(model, x, method="exact")
+    poor = dl.fit(model, x, method="mean-field")
+    found = poor.diagnose()
+    assert abs(found.log_evidence - exact.elbo) < 4 * found.gap_error
+    assert exact.elbo - poor.elbo > 4 * found.gap_error
+    draws = poor.sample(2000, corrected=True)
+    # The plain draws are too narrow by a factor; corrected ones are right to what 1,000 particles can tell.
+    assert (poor.sd / exact.sd).max() < 0.9
+    np.testing.assert_allclose(draws.std(axis=0), exact.sd, rtol=0.3)
+    assert np.abs((draws.mean(axis=0) - exact.mean) / exact.sd).max() < 0.3
+
+
 def test_the_gap_sits_where_the_fit_is_wrong():
     x = np.full(60, 1000.0)
     x[40:50] = 0.0  # a count of zero says nothing of how low the rate is, so the posterior is skewed

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import driftline as dl
+from driftline.infer import integrate
 from driftline.infer.integrate import Layout, _proposals
+from driftline.models.observations import observe
 from driftline.models.parameters import Support
 from support.smoothing import chain_moments, condition
 
@@ -88,7 +90,7 @@ def test_a_prior_moves_the_posterior_by_its_density(walk):
 
 def test_proposals_have_the_density_they_claim():
     center, covariance = np.array([1.0, -2.0]), np.array([[0.5, 0.2], [0.2, 0.3]])
-    raws, log_density = _proposals(center, covariance, 4096)
+    raws, log_density, _ = _proposals(center, covariance, 4096)
     target = (
         -0.5 * np.einsum("pi,ij,pj->p", raws - center, np.linalg.inv(covariance), raws - center)
         - 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]
@@ -176,3 +178,39 @@ def test_the_published_stochastic_volatility_posteriors(name):
 def test_numbers_that_the_data_do_not_hold_are_named(model, x, place):
     with pytest.raises(ValueError, match=f"the data do not hold {place}: .* give it a prior"):
         dl.fit(model, x)
+
+
+@pytest.mark.parametrize("structure", ["chains", "block"])
+def test_the_mixture_has_the_moments_of_its_fits(structure):
+    x = [3.0, 9.0, 1.0, 0.0, 12.0]
+    model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True), shape=(2,)), dl.Poisson())
+    data = np.array([x, x[::-1]]).T
+    fits = [
+        dl.fit(
+            dl.Model(dl.RandomWalk(scale, shape=(2,)), dl.Poisson()),
+            data,
+            structure=structure,
+            tolerance=1e-12,
+        )
+        for scale in (0.1, 1.5)
+    ]
+    weights = np.array([0.3, 0.7])
+    observations = observe(data, np.ones(4), model.likelihood, (2,))
+    number = model.prior.scale
+    layout = integrate.Layout(("prior.scale",), (number.support,), ((),), flat=False)
+    template = dl.Model(dl.RandomWalk(0.2, shape=(2,)), dl.Poisson())
+    raws = jnp.asarray([number.support.to_raw(scale) for scale in (0.1, 1.5)]).reshape(2, 1)
+    mixed = integrate._mixed(
+        raws, jnp.asarray(weights), fits[0].q, template, observations, layout,
+        jnp.asarray(1e-12), jnp.asarray(100),
+    )  # fmt: skip
+    means = np.array([fit.mean for fit in fits])
+    mean = np.tensordot(weights, means, 1)
+    assert np.abs(mean - means[0]).max() > 0.3
+    variances = np.array([fit.q.variances() for fit in fits]) + (means - mean) ** 2
+    lags = (
+        np.array([fit.q.lag_covariances() for fit in fits]) + (means - mean)[:, :-1] * (means - mean)[:, 1:]
+    )
+    np.testing.assert_allclose(mixed.mean, mean, atol=1e-6)
+    np.testing.assert_allclose(mixed.variances(), np.tensordot(weights, variances, 1), rtol=1e-6)
+    np.testing.assert_allclose(mixed.lag_covariances(), np.tensordot(weights, lags, 1), atol=1e-6)
