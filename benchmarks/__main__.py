@@ -7,7 +7,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-NAMES = ("scaling", "price", "limit", "cold_start")
+from benchmarks.report import Report
+
+NAMES = ("scaling", "price", "limit", "cold_start", "newton", "peers_series")
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -16,12 +18,18 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="name", help=f"{', '.join(NAMES)}; all if none is given")
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that everything works")
+    parser.add_argument("--stored", action="store_true", help="print the last full results, measure nothing")
     parser.add_argument("--in-process", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     unknown = sorted(set(arguments.names) - set(NAMES))
     if unknown:
         parser.error(f"no benchmark {unknown[0]!r}; choose from {', '.join(NAMES)}")
     names = arguments.names or NAMES
+    if arguments.stored:
+        for name in names:
+            stored = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+            print(Report.from_json(stored).markdown(), flush=True)
+        return 0
     if arguments.in_process:
         for name in names:
             _run_here(name, arguments.quick)

@@ -59,6 +59,12 @@ class Report:
             "\n\n".join([f"## {self.name}", *(table.markdown() for table in tables), notes]).rstrip() + "\n"
         )
 
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Report":
+        """The report that `as_json` described."""
+        tables = [Table(**table) for table in values["tables"]]
+        return cls(values["name"], tables, [Goal(**goal) for goal in values["goals"]], values["notes"])
+
     def as_json(self, *, quick: bool) -> dict[str, Any]:
         """The report as plain values, with what is needed to judge it."""
         return {"quick": quick, "environment": environment(), **dataclasses.asdict(self)}
