@@ -81,16 +81,17 @@ def test_weights_of_single_steps_add_up_to_the_weight_of_the_path(model, structu
 
 @pytest.mark.parametrize("structure", ["chains", "block"])
 def test_the_filter_draws_from_the_conditionals_of_q(structure):
-    model = dl.Model(dl.RandomWalk(0.5, shape=(2,)), dl.Poisson())
-    post = dl.fit(model, [[1, 2], [0, 1], [2, 5]], structure=structure)
-    guide = particles.Guide(post.q, model, observe(post.values, np.ones(2), model.likelihood, (2,)))
+    shape = (1, 2)  # as many axes as a block has
+    model = dl.Model(dl.RandomWalk(0.5, shape=shape), dl.Poisson())
+    post = dl.fit(model, [[[1, 2]], [[0, 1]], [[2, 5]]], structure=structure)
+    guide = particles.Guide(post.q, model, observe(post.values, np.ones(2), model.likelihood, shape))
     path, noise = post.q.sample(jax.random.key(0))
-    later = jnp.zeros(2)
+    later = jnp.zeros(shape)
     for t in (2, 1, 0):
         step = jax.tree.map(lambda leaf, t=t: leaf[t], guide.steps)
         found = guide.deviation_of(step, noise[t], later)
         np.testing.assert_allclose(found, path[t] - post.q.mean[t], rtol=1e-10)
-        np.testing.assert_allclose(guide.noise_of(step, found, later).reshape(2), noise[t], rtol=1e-10)
+        np.testing.assert_allclose(guide.noise_of(step, found, later), noise[t], rtol=1e-10)
         later = found
 
 
@@ -206,6 +207,9 @@ def test_learnt_numbers_and_a_single_step():
     single = dl.fit(dl.Model(dl.RandomWalk(0.3), dl.Poisson()), [3])
     assert single.sample(5, corrected=True).shape == (5, 1)
     assert single.diagnose().gap < 0.05
+    two_axes = dl.fit(dl.Model(dl.RandomWalk(0.3, shape=(1, 2)), dl.Poisson()), [[[3, 1]], [[2, 4]]])
+    coupled = dl.fit(two_axes.model, [[[3, 1]], [[2, 4]]], structure="block")
+    np.testing.assert_allclose(coupled.diagnose().gap, two_axes.diagnose().gap, atol=1e-6)
 
 
 def test_exposures_that_belong_to_single_steps_are_cut_up():

@@ -180,14 +180,15 @@ def test_numbers_that_the_data_do_not_hold_are_named(model, x, place):
         dl.fit(model, x)
 
 
+@pytest.mark.parametrize("shape", [(2,), (1, 2)])
 @pytest.mark.parametrize("structure", ["chains", "block"])
-def test_the_mixture_has_the_moments_of_its_fits(structure):
+def test_the_mixture_has_the_moments_of_its_fits(structure, shape):
     x = [3.0, 9.0, 1.0, 0.0, 12.0]
-    model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True), shape=(2,)), dl.Poisson())
-    data = np.array([x, x[::-1]]).T
+    model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True), shape=shape), dl.Poisson())
+    data = np.array([x, x[::-1]]).T.reshape(5, *shape)
     fits = [
         dl.fit(
-            dl.Model(dl.RandomWalk(scale, shape=(2,)), dl.Poisson()),
+            dl.Model(dl.RandomWalk(scale, shape=shape), dl.Poisson()),
             data,
             structure=structure,
             tolerance=1e-12,
@@ -195,10 +196,10 @@ def test_the_mixture_has_the_moments_of_its_fits(structure):
         for scale in (0.1, 1.5)
     ]
     weights = np.array([0.3, 0.7])
-    observations = observe(data, np.ones(4), model.likelihood, (2,))
+    observations = observe(data, np.ones(4), model.likelihood, shape)
     number = model.prior.scale
     layout = integrate.Layout(("prior.scale",), (number.support,), ((),), flat=False)
-    template = dl.Model(dl.RandomWalk(0.2, shape=(2,)), dl.Poisson())
+    template = dl.Model(dl.RandomWalk(0.2, shape=shape), dl.Poisson())
     raws = jnp.asarray([number.support.to_raw(scale) for scale in (0.1, 1.5)]).reshape(2, 1)
     mixed = integrate._mixed(
         raws, jnp.asarray(weights), fits[0].q, template, observations, layout,

@@ -409,29 +409,32 @@ def _proposals(center, covariance, num_points):
 def _mixed(raws, weights, q, template, observations, layout, tolerance, limit):
     """The Gauss-Markov density with the moments of the weighted mixture of fits, one fit after the other."""
     each = jax.vmap if is_panel(q, template) else lambda function: function
+    blocks = isinstance(q, BlockGaussMarkov)
 
     def add(total, row):
         raw, weight = row
         fitted = _fit_at(raw, q, template, observations, layout, tolerance, limit)
         # Around the mean of `q`, so that little is lost to rounding.
         found = each(moments)(fitted.q)
-        found = each(lambda found: _with_products(found, 1.0))(found._replace(mean=found.mean - q.mean))
+        found = each(lambda found: _with_products(found, 1.0, blocks))(
+            found._replace(mean=found.mean - q.mean)
+        )
         return jax.tree.map(lambda sum, part: sum + weight * part, total, found), None
 
     zero = jax.tree.map(jnp.zeros_like, each(moments)(q))
     total, _ = jax.lax.scan(add, zero, (raws, weights))
-    mixed = each(lambda total: _with_products(total, -1.0))(total)
+    mixed = each(lambda total: _with_products(total, -1.0, blocks))(total)
     return each(type(q).from_moments)(q.mean + mixed.mean, mixed.within, mixed.between)
 
 
-def _with_products(found, sign):
+def _with_products(found, sign, blocks):
     """Moments, with the products of their means added to the covariances or taken away."""
     mean = found.mean
-    if found.within.ndim == mean.ndim:
-        within, between = mean * mean, mean[:-1] * mean[1:]
-    else:
+    if blocks:
         flat = mean.reshape(len(mean), -1)
         within, between = flat[:, :, None] * flat[:, None, :], flat[:-1, :, None] * flat[1:, None, :]
+    else:
+        within, between = mean * mean, mean[:-1] * mean[1:]
     return Moments(mean, found.within + sign * within, found.between + sign * between)
 
 

@@ -84,6 +84,8 @@ class Guide(eqx.Module):
     steps: Steps
     constant: Float[Array, ""]
     num_steps: int = eqx.field(static=True)
+    blocks: bool = eqx.field(static=True)  # whether the factor of q has blocks
+    coupled: bool = eqx.field(static=True)  # whether the differences of precisions have
 
     def __init__(self, q: AbstractFamily, model: Model, observations: Observations):
         path, gaps, prior = q.mean, observations.gaps, model.prior
@@ -93,7 +95,9 @@ class Guide(eqx.Module):
             diag, off = prior.precision(gaps)
         else:
             diag, off = prior_blocks(prior, path, gaps)
-        if isinstance(q, BlockGaussMarkov) or not isinstance(prior, AbstractGaussianPrior):
+        self.blocks = isinstance(q, BlockGaussMarkov)
+        self.coupled = self.blocks or not isinstance(prior, AbstractGaussianPrior)
+        if self.coupled:
             dim = math.prod(path.shape[1:])
             diag, off, q_diag, q_off = (_blocks(band, dim) for band in (diag, off, q_diag, q_off))
         upper = jnp.zeros_like(path[1:]) if isinstance(q, MeanField) else q.upper  # pyright: ignore
@@ -126,13 +130,14 @@ class Guide(eqx.Module):
 
     def noise_of(self, step: Steps, deviation: Array, later: Array) -> Array:
         """The noise that makes a deviation from the mean, given the deviation one step later."""
-        if step.diag.ndim == deviation.ndim:
+        if not self.blocks:
             return step.diag * deviation + step.upper * later
-        return jnp.triu(step.diag) @ deviation.ravel() + step.upper @ later.ravel()
+        noise = jnp.triu(step.diag) @ deviation.ravel() + step.upper @ later.ravel()
+        return noise.reshape(deviation.shape)
 
     def deviation_of(self, step: Steps, noise: Array, later: Array) -> Array:
         """The deviation from the mean that noise makes, given the deviation one step later."""
-        if step.diag.ndim == noise.ndim:
+        if not self.blocks:
             return (noise - step.upper * later) / step.diag
         rhs = noise.ravel() - step.upper @ later.ravel()
         return small.solve_upper(step.diag, rhs[:, None]).reshape(noise.shape)
@@ -143,12 +148,12 @@ class Guide(eqx.Module):
         model = eqx.tree_at(lambda model: model.likelihood, self.model, likelihood)
         seen = Observations(step.values[None], step.observed[None], jnp.ones(()))
         fit = jnp.sum(model.log_likelihoods((step.mean + deviation)[None], seen))
-        product = _product(step.within, deviation)
+        product = self._product(step.within, deviation)
         return fit + jnp.sum(step.score * deviation) - 0.5 * jnp.sum(product * deviation)
 
     def pair_weight(self, step: Steps, deviation: Array, later: Array) -> Array:
         """The rest of a step's log weight."""
-        weight = -jnp.sum(_product(step.between, later) * deviation)
+        weight = -jnp.sum(self._product(step.between, later) * deviation)
         prior = self.model.prior
         if not isinstance(prior, MarkovPrior):
             return weight
@@ -159,6 +164,9 @@ class Guide(eqx.Module):
             return jnp.where(jnp.isinf(step.gap), 0.0, term)
 
         return weight + _beyond_second_order(transition)
+
+    def _product(self, band, vector):
+        return (band @ vector.ravel()).reshape(vector.shape) if self.coupled else band * vector
 
     def last_weight(self, deviation: Array) -> Array:
         """What the density of the very first step adds beyond second order."""
@@ -291,15 +299,9 @@ def _precision(q):
 
 
 def _blocks(band, dim):
-    if band.ndim == 3 and band.shape[1:] == (dim, dim):
+    if band.shape[1:] == (dim, dim):
         return band
     return band.reshape(len(band), dim, 1) * jnp.eye(dim, dtype=band.dtype)[None]
-
-
-def _product(band, vector):
-    if band.ndim == vector.ndim:
-        return band * vector
-    return (band @ vector.ravel()).reshape(vector.shape)
 
 
 def _with_last(array, value):
