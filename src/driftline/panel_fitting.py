@@ -75,7 +75,7 @@ def _with_shared_numbers(model, series, observations, settings, progress, parame
     fixed = with_values(model, {place: number.mean for place, number in numbers.items()})
     fits = side_by_side.maximise(fixed, observations, settings, Reporter("newton", len(series), False))
     q, outcome = learning.outcome.q, learning.outcome
-    variances = jax.jit(jax.vmap(lambda q: q.variances()))(q)
+    variances = side_by_side.variances(q)
     # A series' own ELBO is that at the means of the numbers; only their sum takes part in learning them.
     return _panel(
         fixed, series, q, variances, fits.elbo, fits.converged & outcome.converged, fits.iterations, numbers,
@@ -99,7 +99,7 @@ def _with_numbers_of_their_own(model, series, observations, settings, progress, 
         reporter.update(place + 1, sum(outcome.elbo for outcome in outcomes), 0.0)
     reporter.close()
     q = jax.tree.map(lambda *leaves: np.stack(leaves), *(outcome.q for outcome in outcomes))
-    variances = jax.jit(jax.vmap(lambda q: q.variances()))(q)
+    variances = side_by_side.variances(q)
     converged = np.array([outcome.converged for outcome in outcomes])
     missed = int((~converged).sum())
     return _panel(

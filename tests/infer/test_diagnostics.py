@@ -183,7 +183,7 @@ def test_a_poor_guide_is_put_right_by_resampling():
     assert exact.elbo - poor.elbo > 4 * found.gap_error
     # The plain draws are too narrow. Corrected ones still suffer from so poor a guide at single steps.
     draws = poor.sample(2000, corrected=True)
-    assert np.median(poor.sd / exact.sd) < 0.9
+    assert np.median(poor.sd / exact.sd) < 0.8  # 1 / sqrt(1 + 2 / 0.36) over 0.536, in the middle
     assert abs(np.median(draws.std(axis=0) / exact.sd) - 1) < 0.1
 
 
@@ -236,9 +236,9 @@ def test_k_hat_is_that_of_arviz(shape):
     uniform = np.random.default_rng(1).uniform(size=4000)
     weights = -np.log(uniform) if shape == 0 else (uniform**-shape - 1) / shape
     found = pareto_shape(np.log(weights + 1e-3))
-    assert abs(found - shape) < 0.3
-    # ArviZ may count one weight more or less to the tail.
-    np.testing.assert_allclose(found, array_stats.psislw(-np.log(weights + 1e-3))[1], atol=5e-3)
+    # The shape's standard error is (1 + k) / sqrt(n) for n = 189 in the tail; ten draws' worth pull to 1/2.
+    assert abs(found - shape) < 3 * (1 + shape) / np.sqrt(189) + 10 / 199 * abs(shape - 0.5)
+    np.testing.assert_allclose(found, array_stats.psislw(-np.log(weights + 1e-3))[1], rtol=1e-9)
 
 
 def test_k_hat_of_equal_weights_is_zero():

@@ -215,3 +215,14 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape):
     np.testing.assert_allclose(mixed.mean, mean, atol=1e-6)
     np.testing.assert_allclose(mixed.variances(), np.tensordot(weights, variances, 1), rtol=1e-6)
     np.testing.assert_allclose(mixed.lag_covariances(), np.tensordot(weights, lags, 1), atol=1e-6)
+
+
+def test_half_the_variance_of_the_log_weight_is_most_of_the_gap():
+    model = dl.Model(dl.AR1(-1.0, 0.95, 0.3), dl.LogVolatility())
+    _, x = model.simulate(1000, seed=1)
+    post = dl.fit(model, x)
+    gap = float(integrate._gap(model, post.q, observe(x, np.ones(999), model.likelihood, ())))
+    found = post.diagnose()
+    assert found.gap > 10 * found.gap_error
+    # "Most": what eq. (27) leaves out is less than half of what it puts in, in either direction.
+    assert abs(gap - found.gap) < 0.5 * found.gap

@@ -191,7 +191,7 @@ def pareto_shape(log_weights: np.ndarray) -> float:
     if len(log_weights) < 25 or np.ptp(log_weights) < 1e-10:
         return 0.0 if len(log_weights) else np.inf
     count = len(log_weights)
-    size = int(np.ceil(min(0.2 * count, 3.0 * np.sqrt(count))))
+    size = int(min(0.2 * count, 3.0 * np.sqrt(count)))
     ordered = np.sort(log_weights)
     tail = np.exp(ordered[-size:] - ordered[-1])
     excess = tail - np.exp(ordered[-size - 1] - ordered[-1])

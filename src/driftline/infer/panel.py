@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
 from driftline.infer import newton
 from driftline.infer.curvature import chain_precision
 from driftline.infer.integrate import SIDE_BY_SIDE
@@ -69,6 +69,12 @@ def maximise(model: Model, observations: Observations, settings: newton.Settings
 def start(model: Model, observations: Observations) -> GaussMarkov:
     """Where the fit of every series begins."""
     return jax.lax.map(lambda one: _start(model, one), observations, batch_size=_batch(observations))
+
+
+@eqx.filter_jit
+def variances(q: AbstractFamily) -> Float[Array, " N T"]:
+    """Marginal variances of every series."""
+    return jax.vmap(lambda one: one.variances())(q)
 
 
 @eqx.filter_jit

@@ -1,9 +1,10 @@
 """Progress of a fit, for people: one line on a terminal, rewritten in place."""
 
-import sys
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+
+from driftline.terminal import Line, listener
 
 
 class Progress(NamedTuple):
@@ -46,14 +47,8 @@ class Reporter:
         self._method = method
         self._max_iterations = max_iterations
         self._started = time.monotonic()
-        self._last_written = float("-inf")
-        self._width = 0
-        if callable(progress):
-            self._tell = progress
-        elif progress or (progress is None and sys.stderr.isatty()):
-            self._tell = self._write
-        else:
-            self._tell = None
+        self._line = Line()
+        self._tell = listener(progress, self._write)
 
     def update(self, iteration: int, elbo: float, gradient_norm: float) -> None:
         """Report a number of steps taken."""
@@ -67,20 +62,11 @@ class Reporter:
 
     def close(self) -> None:
         """End the line."""
-        if self._width:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
-            self._width = 0
+        self._line.close()
 
     def _write(self, progress):
-        if progress.seconds - self._last_written < 0.1:
-            return
-        self._last_written = progress.seconds
-        line = (
+        self._line.write(
             f"{progress.method} {progress.iteration}/{progress.max_iterations}  "
             f"ELBO {progress.elbo:.2f}  gradient {progress.gradient_norm:.2g}  "
             f"{progress.seconds:.0f} s, at most {progress.seconds_left:.0f} s left"
         )
-        self._width = max(self._width, len(line))
-        sys.stderr.write("\r" + line.ljust(self._width))
-        sys.stderr.flush()

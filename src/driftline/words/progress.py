@@ -1,9 +1,10 @@
 """Progress of a count, for people: one line on a terminal, rewritten in place."""
 
-import sys
 import time
 from collections.abc import Callable
 from typing import NamedTuple
+
+from driftline.terminal import Line, listener
 
 
 class CountProgress(NamedTuple):
@@ -33,23 +34,15 @@ class CountReporter:
 
     def __init__(self, progress: bool | None | Callable[[CountProgress], object]):
         self._started = self._phase_started = self._last_told = time.monotonic()
-        self._last_written = float("-inf")
         self._phase = ""
-        self._width = 0
-        if callable(progress):
-            self._tell = progress
-        elif progress or (progress is None and sys.stderr.isatty()):
-            self._tell = self._write
-        else:
-            self._tell = None
+        self._line = Line()
+        self._tell = listener(progress, self._write)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        if self._width:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
+        self._line.close()
 
     def update(self, phase: str, tokens: int, share: float | None) -> None:
         """Report the words of a phase so far."""
@@ -63,14 +56,8 @@ class CountReporter:
         self._tell(CountProgress(phase, share, tokens, now - self._started, rate))
 
     def _write(self, progress):
-        if progress.seconds - self._last_written < 0.1:
-            return
-        self._last_written = progress.seconds
         share = "" if progress.share is None else f"  {progress.share:4.0%}"
-        line = (
+        self._line.write(
             f"{progress.phase}{share}  {progress.tokens:,} words  "
             f"{progress.tokens_per_second / 1e6:.1f} million a second  {progress.seconds:.0f} s"
         )
-        self._width = max(self._width, len(line))
-        sys.stderr.write("\r" + line.ljust(self._width))
-        sys.stderr.flush()

@@ -53,6 +53,7 @@ class Workers:
 
 
 def _check_picklable(function):
+    # That is how processes hand work to each other; nothing is ever read from a file in this way.
     try:
         pickle.dumps(function)
     except (pickle.PicklingError, AttributeError, TypeError) as error:
