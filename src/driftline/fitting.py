@@ -6,7 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from driftline.infer import bbvi, integrate, kalman, newton
+from driftline.infer import bbvi, climb, integrate, kalman, newton
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.infer.start import begin, starting_family, without_correlations
@@ -153,7 +153,7 @@ def _run_learning(model, observations, structure, settings, progress, parameters
     def start(model):
         return starting_family(model, begin(model, padded), padded, structure)
 
-    reporter = Reporter("learning", integrate.MOST_CLIMBS, progress)
+    reporter = Reporter("learning", climb.MOST_CLIMBS, progress)
     learning = integrate.learn_numbers(model, padded, start, settings, mode=parameters, reporter=reporter)
     outcome = dataclasses.replace(learning.outcome, q=_first(learning.outcome.q, num_steps))
     return learning._replace(outcome=outcome)

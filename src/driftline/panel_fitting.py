@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftline.families import GaussMarkov
-from driftline.infer import integrate, newton
+from driftline.infer import climb, integrate, newton
 from driftline.infer import panel as side_by_side
 from driftline.infer.progress import Reporter
 from driftline.learnt import LearntNumber
@@ -62,7 +62,7 @@ def _with_fixed_numbers(model, series, observations, settings, progress):
 
 
 def _with_shared_numbers(model, series, observations, settings, progress, parameters):
-    reporter = Reporter("learning", integrate.MOST_CLIMBS, progress)
+    reporter = Reporter("learning", climb.MOST_CLIMBS, progress)
     learning = integrate.learn_numbers(
         model,
         observations,
@@ -90,7 +90,7 @@ def _with_numbers_of_their_own(model, series, observations, settings, progress, 
         own = jax.tree.map(lambda leaf, place=place: jax.device_put(np.asarray(leaf)[place]), observations)
         learning = integrate.learn_numbers(
             model, own, lambda model, own=own: _start(model, own), settings, mode=parameters,
-            reporter=Reporter("learning", integrate.MOST_CLIMBS, False),
+            reporter=Reporter("learning", climb.MOST_CLIMBS, False),
         )  # fmt: skip
         outcomes.append(learning.outcome)
         numbers[one.name] = {

@@ -14,7 +14,7 @@ import jax.random as jr
 import numpy as np
 
 from driftline.families import AbstractFamily
-from driftline.infer.integrate import fit_points
+from driftline.infer.given_numbers import fit_points
 from driftline.infer.quadrature import standard_normal
 from driftline.infer.start import begin, starting_family
 from driftline.intervals import central

@@ -7,7 +7,8 @@ import pytest
 
 import driftline as dl
 from driftline.infer import integrate
-from driftline.infer.integrate import Layout, _proposals
+from driftline.infer.integrate import _proposals
+from driftline.infer.layout import Layout
 from driftline.models.observations import observe
 from driftline.models.parameters import Support
 from support.smoothing import chain_moments, condition
@@ -198,7 +199,7 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape):
     weights = np.array([0.3, 0.7])
     observations = observe(data, np.ones(4), model.likelihood, shape)
     number = model.prior.scale
-    layout = integrate.Layout(("prior.scale",), (number.support,), ((),), flat=False)
+    layout = Layout(("prior.scale",), (number.support,), ((),), flat=False)
     template = dl.Model(dl.RandomWalk(0.2, shape=shape), dl.Poisson())
     raws = jnp.asarray([number.support.to_raw(scale) for scale in (0.1, 1.5)]).reshape(2, 1)
     mixed = integrate._mixed(

@@ -10,7 +10,7 @@ import numpy as np
 
 from driftline.families import AbstractFamily
 from driftline.infer import particles
-from driftline.infer.integrate import fit_points
+from driftline.infer.given_numbers import fit_points
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.parameters import with_values

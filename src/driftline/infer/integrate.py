@@ -1,13 +1,11 @@
 """Learnt numbers: their most probable values, or a posterior over them with the path averaged over it.
 
-Everything happens on a scale without bounds. The optimised ELBO stands in for the log evidence. Its gradient
-needs no derivative of q, because q is at its own optimum (the envelope theorem). A quasi-Newton climb finds
-the mode; differences of the gradient give the curvature there; importance sampling with quasi-random points
-then corrects for skew and tails, in the spirit of nested Laplace approximations (Rue et al. 2009). See
-`docs/maths.md`, section 10.
+Everything happens on a scale without bounds. The optimised ELBO stands in for the log evidence. A
+quasi-Newton climb finds the mode; importance sampling with quasi-random points around it then corrects for
+skew and tails, in the spirit of nested Laplace approximations (Rue et al. 2009). See `docs/maths.md`,
+section 10.
 """
 
-import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,86 +14,29 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
+from driftline.families import BlockGaussMarkov, GaussMarkov
 from driftline.infer import newton
-from driftline.infer.expectation import Moments, expected_log_joint, moments
+from driftline.infer.climb import Summit, climb
+from driftline.infer.expectation import Moments, moments
+from driftline.infer.given_numbers import SIDE_BY_SIDE, at_once, fit_at, is_panel
+from driftline.infer.layout import Layout
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.infer.quadrature import quasi_normal
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.parameters import Support, learnt, with_values
+from driftline.models.parameters import learnt, with_values
 
-MOST_CLIMBS = 60
-CLIMB_TOLERANCE = 1e-4  # expected rise, in nats, below which the climb ends
-LONGEST_MOVE = 2.0  # of one climb, on the scale without bounds
-DIFFERENCE = 0.02  # for the curvature at the mode, in units of the scale without bounds
 POINTS_PER_NUMBER, MOST_POINTS = 48, 1024
 POINTS_BUDGET = 200_000  # points times length, as long as it lies between the two above
 DRAWS_FOR_GAP, DRAWS_AT_ONCE = 128, 8
-SIDE_BY_SIDE = 50  # series of a panel that are fitted at the same time, while they stay in the cache
-MOST_NUMBERS_AT_ONCE = 20_000_000  # bounds the memory of the batch of fits
 WIDE_SHARE, WIDE = 0.25, 3.0  # part of the points that is drawn from a wider Gaussian, against heavy tails
 MOST_ROUNDS = 4
 FAR_OUT = 4.0  # standard deviations from the centre at which a posterior must have fallen
 FALL = 1.0  # by at least so many nats
 ENOUGH = 0.4  # effective share of points at which the rounds end
 TOO_FEW = 0.05  # effective share below which the posterior of the numbers is not to be trusted
-
-
-class Fitted(NamedTuple):
-    """A fit of the path with the learnt numbers held fixed.
-
-    Attributes:
-        value: Log posterior density of the numbers, up to a constant.
-        gradient: Its gradient.
-        elbo: ELBO of the path's fit.
-        q: The fitted family.
-    """
-
-    value: Float[Array, ""]
-    gradient: Float[Array, " K"]
-    elbo: Float[Array, ""]
-    q: GaussMarkov | BlockGaussMarkov
-
-
-@dataclasses.dataclass(frozen=True)
-class Layout:
-    """Which numbers are learnt, and how they lie in one vector; hashable, as compilation needs."""
-
-    places: tuple[str, ...]
-    supports: tuple[Support, ...]
-    shapes: tuple[tuple[int, ...], ...]
-    flat: bool  # whether the density is taken on the numbers' own scale, without the stretch of the map
-
-    def split(self, raw: Float[Array, " K"]) -> dict[str, Float[Array, "..."]]:
-        """The vector as one array for each number, still without bounds."""
-        sizes = [int(np.prod(shape)) for shape in self.shapes]
-        ends = np.cumsum([0, *sizes])
-        return {
-            place: raw[start:end].reshape(shape)
-            for place, shape, start, end in zip(self.places, self.shapes, ends[:-1], ends[1:], strict=True)
-        }
-
-    def values(self, raw: Float[Array, " K"]) -> dict[str, Float[Array, "..."]]:
-        """The numbers themselves."""
-        parts = self.split(raw)
-        return {
-            place: support.from_raw(parts[place])
-            for place, support in zip(self.places, self.supports, strict=True)
-        }
-
-    def log_prior(self, raw: Float[Array, " K"]) -> Float[Array, ""]:
-        """Log prior density of the vector."""
-        parts, values = self.split(raw), self.values(raw)
-        total = jnp.zeros((), raw.dtype)
-        for place, support in zip(self.places, self.supports, strict=True):
-            total += support.log_prior(values[place])
-            if not self.flat:
-                total += support.log_stretch(parts[place])
-        return total
 
 
 class Learning(NamedTuple):
@@ -141,135 +82,9 @@ def learn_numbers(
         jnp.asarray(settings.tolerance),
         jnp.asarray(settings.max_iterations),
     )
-    summit = _climb(raw, start(template), problem, reporter)
+    summit = climb(raw, start(template), problem, reporter)
     reporter.close()
     return _single(layout, summit) if mode == "maximise" else _integrated(layout, summit, problem)
-
-
-@eqx.filter_jit
-def _fit_at(raw, q, template, observations, layout, tolerance, limit) -> Fitted:
-    model = with_values(template, layout.values(raw))
-
-    def fit_path(pair):
-        q, observations = pair
-        state = newton.iterate(newton.begin(q, model, observations), model, observations, limit, tolerance)
-
-        def expected(raw):
-            model = with_values(template, layout.values(raw))
-            blocks = isinstance(state.q, BlockGaussMarkov)
-            return expected_log_joint(moments(state.q), model, observations, blocks=blocks)
-
-        return state.elbo, jax.grad(expected)(raw), state.q
-
-    if is_panel(q, template):
-        elbos, slopes, q = jax.lax.map(fit_path, (q, observations), batch_size=min(len(q.mean), SIDE_BY_SIDE))
-        elbo, slope = jnp.sum(elbos), jnp.sum(slopes, axis=0)
-    else:
-        elbo, slope, q = fit_path((q, observations))
-    log_prior, prior_slope = jax.value_and_grad(layout.log_prior)(raw)
-    return Fitted(elbo + log_prior, slope + prior_slope, elbo, q)
-
-
-def is_panel(q: AbstractFamily, model: Model) -> bool:
-    """Whether a family has a leading axis for the series of a panel."""
-    return q.mean.ndim > 1 + len(model.prior.shape)
-
-
-@eqx.filter_jit
-def _fit_many(raws, q, template, observations, layout, tolerance, limit) -> Fitted:
-    def one(raw):
-        return _fit_at(raw, q, template, observations, layout, tolerance, limit)
-
-    return jax.lax.map(one, raws, batch_size=min(_at_once(q), len(raws)))
-
-
-class Summit(NamedTuple):
-    """Where a climb ended.
-
-    Attributes:
-        raw: The mode, on the scale without bounds.
-        best: The fit of the path there.
-        covariance: Inverse of minus the Hessian there.
-        climbs: Number of moves.
-        reached: Whether it is a mode, rather than where the climb gave up.
-    """
-
-    raw: np.ndarray
-    best: Fitted
-    covariance: np.ndarray
-    climbs: int
-    reached: bool
-
-
-def fit_points(
-    model: Model,
-    observations: Observations,
-    numbers: dict[str, np.ndarray],
-    q: AbstractFamily,
-) -> GaussMarkov | BlockGaussMarkov:
-    """Fit the path once for every point of the learnt numbers; returns the fits with a leading axis."""
-    if not numbers:
-        return jax.tree.map(lambda leaf: leaf[None], newton.refit(model, observations, q).q)
-    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations)
-
-
-@eqx.filter_jit
-def _fit_points(numbers, q, template, observations):
-    def one(own):
-        return newton.refit(with_values(template, own), observations, q).q
-
-    num_points = len(next(iter(numbers.values())))
-    return jax.lax.map(one, numbers, batch_size=min(_at_once(q), num_points))
-
-
-def _at_once(q):
-    """How many fits fit into memory at the same time."""
-    return max(1, MOST_NUMBERS_AT_ONCE // (24 * q.mean.size))
-
-
-def _climb(raw, q, problem, reporter) -> Summit:
-    """Quasi-Newton ascent; every fit of the path starts from the one before.
-
-    Where the moves become small, the true curvature decides whether this is the top or only a ridge that
-    the gathered curvature knows too little of.
-    """
-    best = _fit_at(jnp.asarray(raw), q, *problem)
-    _check_start(best)
-    inverse = 0.1 * np.eye(len(raw)) / max(1.0, float(np.linalg.norm(best.gradient)))
-    for climb in range(1, MOST_CLIMBS + 1):
-        gradient = np.asarray(best.gradient)
-        if climb > 2 and gradient @ inverse @ gradient < CLIMB_TOLERANCE:
-            inverse = _covariance_at(raw, best, problem)
-            if gradient @ inverse @ gradient < CLIMB_TOLERANCE:
-                return Summit(raw, best, inverse, climb, reached=True)
-        move = inverse @ gradient
-        new, step = _backtrack(raw, move * min(1.0, LONGEST_MOVE / np.linalg.norm(move)), best, problem)
-        reporter.update(climb, float(best.elbo), float(np.linalg.norm(gradient)))
-        if new is None:
-            return Summit(raw, best, _covariance_at(raw, best, problem), climb, reached=False)
-        raw, inverse = raw + step, _updated(inverse, step, gradient - np.asarray(new.gradient), climb)
-        best = new
-    return Summit(raw, best, _covariance_at(raw, best, problem), MOST_CLIMBS, reached=False)
-
-
-def _backtrack(raw, move, best, problem) -> tuple[Fitted | None, np.ndarray]:
-    for halvings in range(12):
-        step = move * 0.5**halvings
-        new = _fit_at(jnp.asarray(raw + step), best.q, *problem)
-        if float(new.value) >= float(best.value) + 1e-4 * float(np.asarray(best.gradient) @ step):
-            return new, step
-    return None, move
-
-
-def _updated(inverse, step, fall, climb):
-    """The BFGS update of the inverse curvature; `fall` is by how much the gradient fell."""
-    curvature = step @ fall
-    if curvature <= 1e-10 * np.linalg.norm(step) * np.linalg.norm(fall):
-        return inverse
-    if climb == 1:
-        inverse = np.eye(len(step)) * curvature / (fall @ fall)
-    left = np.eye(len(step)) - np.outer(step, fall) / curvature
-    return left @ inverse @ left.T + np.outer(step, step) / curvature
 
 
 def _integrated(layout, summit: Summit, problem) -> Learning:
@@ -358,10 +173,10 @@ def _heights(raws, q, template, observations, layout, tolerance, limit):
     """The log posterior at each point, and what the ELBO in it falls short of the log evidence."""
 
     def one(raw):
-        fitted = _fit_at(raw, q, template, observations, layout, tolerance, limit)
+        fitted = fit_at(raw, q, template, observations, layout, tolerance, limit)
         return fitted.value, _gap(with_values(template, layout.values(raw)), fitted.q, observations)
 
-    return jax.lax.map(one, raws, batch_size=min(_at_once(q), len(raws)))
+    return jax.lax.map(one, raws, batch_size=min(at_once(q), len(raws)))
 
 
 def _gap(model, q, observations):
@@ -380,16 +195,6 @@ def _gap(model, q, observations):
         return model.log_joint(path, observations) - q.log_prob_of_noise(noise)
 
     return 0.5 * jnp.var(jax.lax.map(log_weight, jnp.concatenate([half, -half]), batch_size=DRAWS_AT_ONCE))
-
-
-def _covariance_at(raw, best, problem):
-    """Inverse of minus the Hessian at the mode, from differences of the gradient; kept positive definite."""
-    steps = DIFFERENCE * np.eye(len(raw))
-    fits = _fit_many(jnp.asarray(np.concatenate([raw + steps, raw - steps])), best.q, *problem)
-    up, down = np.split(np.asarray(fits.gradient), 2)
-    hessian = (down - up) / (2 * DIFFERENCE)
-    sizes, axes = np.linalg.eigh(0.5 * (hessian + hessian.T))
-    return axes @ np.diag(1.0 / np.clip(sizes, 0.1, None)) @ axes.T
 
 
 def _proposals(center, covariance, num_points):
@@ -413,7 +218,7 @@ def _mixed(raws, weights, q, template, observations, layout, tolerance, limit):
 
     def add(total, row):
         raw, weight = row
-        fitted = _fit_at(raw, q, template, observations, layout, tolerance, limit)
+        fitted = fit_at(raw, q, template, observations, layout, tolerance, limit)
         # Around the mean of `q`, so that little is lost to rounding.
         found = each(moments)(fitted.q)
         found = each(lambda found: _with_products(found, 1.0, blocks))(
@@ -448,11 +253,3 @@ def _outcome(q, elbo, climbs, reached, effective: str) -> Outcome:
     ending = "converged" if reached else "not converged"
     message = f"{ending} after {climbs} moves of the learnt numbers{effective}"
     return Outcome(q, elbo, 0.0, converged=reached, iterations=climbs, message=message)
-
-
-def _check_start(fitted: Fitted) -> None:
-    if not np.isfinite(float(fitted.value)) or not np.isfinite(np.asarray(fitted.gradient)).all():
-        raise ValueError(
-            f"the log posterior of the learnt numbers is {float(fitted.value)} with gradient "
-            f"{np.asarray(fitted.gradient)} where they start; start them elsewhere"
-        )

@@ -13,7 +13,7 @@ from jaxtyping import Array, Bool, Float
 from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
 from driftline.infer import newton
 from driftline.infer.curvature import chain_precision
-from driftline.infer.integrate import SIDE_BY_SIDE
+from driftline.infer.given_numbers import SIDE_BY_SIDE
 from driftline.infer.progress import Reporter
 from driftline.models.model import Model
 from driftline.models.observations import Observations

@@ -1,0 +1,105 @@
+"""Fits of the path with the learnt numbers held fixed: at one point, or at many.
+
+The gradient with respect to the numbers needs no derivative of q, because q is at its own optimum (the
+envelope theorem).
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
+from driftline.infer import newton
+from driftline.infer.expectation import expected_log_joint, moments
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.parameters import with_values
+
+SIDE_BY_SIDE = 50  # series of a panel that are fitted at the same time, while they stay in the cache
+MOST_NUMBERS_AT_ONCE = 20_000_000  # bounds the memory of the batch of fits
+
+
+class Fitted(NamedTuple):
+    """A fit of the path with the learnt numbers held fixed.
+
+    Attributes:
+        value: Log posterior density of the numbers, up to a constant.
+        gradient: Its gradient.
+        elbo: ELBO of the path's fit.
+        q: The fitted family.
+    """
+
+    value: Float[Array, ""]
+    gradient: Float[Array, " K"]
+    elbo: Float[Array, ""]
+    q: GaussMarkov | BlockGaussMarkov
+
+
+@eqx.filter_jit
+def fit_at(raw, q, template, observations, layout, tolerance, limit) -> Fitted:
+    """Fit the path, or every path of a panel, with the numbers at one point."""
+    model = with_values(template, layout.values(raw))
+
+    def fit_path(pair):
+        q, observations = pair
+        state = newton.iterate(newton.begin(q, model, observations), model, observations, limit, tolerance)
+
+        def expected(raw):
+            model = with_values(template, layout.values(raw))
+            blocks = isinstance(state.q, BlockGaussMarkov)
+            return expected_log_joint(moments(state.q), model, observations, blocks=blocks)
+
+        return state.elbo, jax.grad(expected)(raw), state.q
+
+    if is_panel(q, template):
+        elbos, slopes, q = jax.lax.map(fit_path, (q, observations), batch_size=min(len(q.mean), SIDE_BY_SIDE))
+        elbo, slope = jnp.sum(elbos), jnp.sum(slopes, axis=0)
+    else:
+        elbo, slope, q = fit_path((q, observations))
+    log_prior, prior_slope = jax.value_and_grad(layout.log_prior)(raw)
+    return Fitted(elbo + log_prior, slope + prior_slope, elbo, q)
+
+
+def is_panel(q: AbstractFamily, model: Model) -> bool:
+    """Whether a family has a leading axis for the series of a panel."""
+    return q.mean.ndim > 1 + len(model.prior.shape)
+
+
+@eqx.filter_jit
+def fit_many(raws, q, template, observations, layout, tolerance, limit) -> Fitted:
+    """The same at many points; the results have a leading axis for them."""
+
+    def one(raw):
+        return fit_at(raw, q, template, observations, layout, tolerance, limit)
+
+    return jax.lax.map(one, raws, batch_size=min(at_once(q), len(raws)))
+
+
+def fit_points(
+    model: Model,
+    observations: Observations,
+    numbers: dict[str, np.ndarray],
+    q: AbstractFamily,
+) -> GaussMarkov | BlockGaussMarkov:
+    """Fit the path once for every point of the learnt numbers; returns the fits with a leading axis."""
+    if not numbers:
+        return jax.tree.map(lambda leaf: leaf[None], newton.refit(model, observations, q).q)
+    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations)
+
+
+@eqx.filter_jit
+def _fit_points(numbers, q, template, observations):
+    def one(own):
+        return newton.refit(with_values(template, own), observations, q).q
+
+    num_points = len(next(iter(numbers.values())))
+    return jax.lax.map(one, numbers, batch_size=min(at_once(q), num_points))
+
+
+def at_once(q):
+    """How many fits fit into memory at the same time."""
+    return max(1, MOST_NUMBERS_AT_ONCE // (24 * q.mean.size))

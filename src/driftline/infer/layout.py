@@ -1,0 +1,46 @@
+"""The learnt numbers of a model as one vector without bounds."""
+
+import dataclasses
+
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from driftline.models.parameters import Support
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Which numbers are learnt, and how they lie in one vector; hashable, as compilation needs."""
+
+    places: tuple[str, ...]
+    supports: tuple[Support, ...]
+    shapes: tuple[tuple[int, ...], ...]
+    flat: bool  # whether the density is taken on the numbers' own scale, without the stretch of the map
+
+    def split(self, raw: Float[Array, " K"]) -> dict[str, Float[Array, "..."]]:
+        """The vector as one array for each number, still without bounds."""
+        sizes = [int(np.prod(shape)) for shape in self.shapes]
+        ends = np.cumsum([0, *sizes])
+        return {
+            place: raw[start:end].reshape(shape)
+            for place, shape, start, end in zip(self.places, self.shapes, ends[:-1], ends[1:], strict=True)
+        }
+
+    def values(self, raw: Float[Array, " K"]) -> dict[str, Float[Array, "..."]]:
+        """The numbers themselves."""
+        parts = self.split(raw)
+        return {
+            place: support.from_raw(parts[place])
+            for place, support in zip(self.places, self.supports, strict=True)
+        }
+
+    def log_prior(self, raw: Float[Array, " K"]) -> Float[Array, ""]:
+        """Log prior density of the vector."""
+        parts, values = self.split(raw), self.values(raw)
+        total = jnp.zeros((), raw.dtype)
+        for place, support in zip(self.places, self.supports, strict=True):
+            total += support.log_prior(values[place])
+            if not self.flat:
+                total += support.log_stretch(parts[place])
+        return total
