@@ -3,6 +3,7 @@ import hashlib
 import io
 import itertools
 import json
+import signal
 import tracemalloc
 import warnings
 from pathlib import Path
@@ -13,6 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from driftline import words
+from driftline.words.corpus import Corpus
+from driftline.words.readers import Pairs
+from driftline.words.workers import Workers
 
 ARRAYS = ("dates", "step_indptr", "rows", "indptr", "indices", "values", "occurrences", "tokens", "documents")
 
@@ -96,6 +100,19 @@ def test_negative_counts_follow_from_the_marginals():
     assert step.negatives(ratio=5).rows.sum() == pytest.approx(5 * step.total, rel=1e-14)
     assert not expected[4].any()
     assert not expected[:, 4].any()
+
+
+def test_negative_counts_by_hand():
+    # With a window of 1, neighbours only: 15 pairs of a and a, each in both orders, and 2 of a and b.
+    corpus = [("1850", "a " * 16), ("1850", "b a"), ("1850", "a b"), ("1851", "a b")]
+    step = words.count(corpus, vocabulary=["a", "b", "c"], window=1).step(0)
+    assert step.total == 30 + 2 + 2
+    np.testing.assert_allclose(step.marginals, [32 / 34, 2 / 34], rtol=1e-15)
+    # The shares are as 16 to 1, so that their powers to 3/4 are as 8 to 1.
+    negatives = np.outer(*step.negatives())
+    np.testing.assert_allclose(negatives, [[32 * 8 / 9, 32 / 9], [2 * 8 / 9, 2 / 9]], rtol=1e-14)
+    np.testing.assert_allclose(negatives.sum(axis=1), [32, 2], rtol=1e-14)  # as of the positive ones
+    np.testing.assert_allclose(negatives.sum(axis=0), [34 * 8 / 9, 34 / 9], rtol=1e-14)
 
 
 DOCUMENTS = st.lists(
@@ -195,6 +212,11 @@ def test_processes_change_nothing(zipf):
     assert alone.provenance == together.provenance
 
 
+def test_ctrl_c_is_left_to_the_first_process():
+    with Workers(2) as workers:
+        assert list(workers.map(signal.getsignal, [(signal.SIGINT,)])) == [signal.SIG_IGN]
+
+
 def test_a_tokeniser_that_cannot_travel_is_refused(zipf):
     with pytest.raises(ValueError, match="cannot be sent to other processes.*processes=1"):
         words.count(zipf, 300, tokenise=lambda text: text.split(), processes=2)
@@ -277,7 +299,13 @@ BAD = {
     "a minimum that is too high": ([("1850", "a b"), ("1851", "b")], {"min_count": 5}, "lower min_count"),
     "no window": ([], {"window": 0}, "window=0; a whole number"),
     "an unknown rank": ([], {"rank": "best"}, "rank='best'; choose one of"),
-    "no processes": ([], {"processes": 0}, "processes=0"),
+    "no processes": ([], {"processes": 0}, "processes=0; a whole number"),
+    "half a process": ([], {"processes": "2"}, "processes='2'; a whole number"),
+    "a choice among words that are given": (
+        [("1850", "a b"), ("1851", "a b")],
+        {"vocabulary": ["a", "b"], "stop": ["a"]},
+        "stop=, min_count= and rank= choose a vocabulary, but it is given",
+    ),
 }
 
 
@@ -293,6 +321,8 @@ def test_what_is_no_pair_is_refused():
         words.count([("1850", "a"), "text"], 2)
     with pytest.raises(TypeError, match="is one string"):
         words.count([], "words")
+    with pytest.raises(TypeError, match="stop='the' is one string"):
+        words.count([], stop="the")
 
 
 def test_the_source_is_on_record(tmp_path):
@@ -331,6 +361,27 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.1 * peaks[0]
+
+
+def test_one_time_step_names_the_source(tmp_path):
+    (tmp_path / "a.csv").write_text("date,text\n1850,a b\n")
+    (tmp_path / "b.csv").write_text("date,text\n1850,a b\n")
+    with pytest.raises(ValueError, match=r"^a\.csv and 1 more: all 2 documents fall into one time step"):
+        words.count(words.read(tmp_path), 2)
+
+
+def test_no_more_than_all_is_read(monkeypatch):
+    told = []
+    texts = Corpus(Pairs([(1850, "a b"), (1851, "a b")]))
+    scan = Pairs.scan
+
+    def underestimated(self, tally):
+        tally.bytes_total, tally.bytes_read = 10, 12
+        return scan(self, tally)
+
+    monkeypatch.setattr(Pairs, "scan", underestimated)
+    words.count(texts, 2, progress=told.append)
+    assert [each.share for each in told] == [1, 1]
 
 
 def test_progress_is_told():

@@ -81,6 +81,8 @@ def test_other_forms_can_be_described():
         "speech_1850_12_31.txt",
         "1850.12.31.txt",
         "1850-12-31 1850-12-31.txt",
+        "1850/12/31.txt",
+        "papers/1850/12/31-morning/p1.txt",
     ],
 )
 def test_a_name_holds_a_date(name):
@@ -90,6 +92,8 @@ def test_a_name_holds_a_date(name):
 def test_years_in_names_stand_for_their_first_day():
     assert to_date(day_in_name("1819-Monroe-1.txt")) == datetime.date(1819, 1, 1)
     assert to_date(day_in_name("1819-13.txt")) == datetime.date(1819, 1, 1)
+    assert to_date(day_in_name("1819/05/speech.txt")) == datetime.date(1819, 5, 1)
+    assert to_date(day_in_name("1819/05_speech.txt")) == datetime.date(1819, 1, 1), "this may be any number"
 
 
 @pytest.mark.parametrize(

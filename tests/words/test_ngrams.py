@@ -160,6 +160,11 @@ def test_bad_options_are_refused(tmp_path):
         words.count(words.ngrams(tmp_path / "x"), 2, tokenise=str.split)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         words.ngrams(tmp_path / "y")
+    (tmp_path / "single").write_text("cat\t1800\t1\t1\n")
+    with pytest.raises(
+        ValueError, match="single: 1-grams, or no n-grams at all; pairs of words need 2-grams"
+    ):
+        words.ngrams(tmp_path / "single")
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(ValueError, match="no line in it"):
         words.ngrams(tmp_path / "empty")

@@ -1,7 +1,9 @@
 import datetime
 import gzip
 import json
+import os
 import sys
+import tracemalloc
 
 import pytest
 
@@ -114,6 +116,8 @@ def test_encodings_are_honoured(tmp_path):
         words.read(path, encoding="utf-16")
     with pytest.raises(ValueError, match="is not known"):
         words.read(path, encoding="utf-9")
+    marked = write(tmp_path / "y.csv", "date,text\n1850,été\n".encode("utf-8-sig"))
+    assert [text for _, text in words.read(marked, encoding="utf-8-sig")] == ["été"]
 
 
 BAD = {
@@ -148,7 +152,16 @@ BAD = {
         "date,text\n1850,a,b\n",
         r"row 1 \(line 2\): 3 fields, but the header names 2",
     ),
-    "a quote that stays open": ("x.csv", 'date,text\n1850,"a\n', r"x\.csv, line 2: not CSV"),
+    "a quote that stays open": (
+        "x.csv",
+        'date,text\n1850,a\n1851,"a\n1852,b\n1853,c\n',
+        r"x\.csv, line 3: not CSV .* the row that begins there",
+    ),
+    "a bad date in a row of several lines": (
+        "x.csv",
+        'date,text\n1850,"a\na\na"\n\nsoon,"b\nb"\n',
+        r"x\.csv, row 2 \(line 6\): 'soon'",
+    ),
     "no line at all": ("x.csv", "", r"x\.csv is empty"),
     "no JSON": ("x.jsonl", '{"date": 1850, "text": "a"}\n{"date"', r"x\.jsonl, line 2: not JSON"),
     "JSON too deep": ("x.jsonl", "[" * 100_000, r"x\.jsonl, line 1: not JSON"),
@@ -202,6 +215,31 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path):
         words.read(tmp_path, table=tmp_path / "1850.txt")
 
 
+OPTIONS = {
+    "delimiter": ("::", "delimiter='::'; one character"),
+    "date_pattern": ("(", r"date_pattern='\(' is no regular expression"),
+    "date_format": ("%d %B", "date_format='%d %B' says nothing of the year"),
+    "pattern": ("/etc/*", "pattern='/etc/\\*'; it is relative to the folder"),
+}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_options_that_cannot_be_are_refused_at_once(tmp_path, option):
+    value, message = OPTIONS[option]
+    with pytest.raises(ValueError, match=message):
+        words.read(write(tmp_path / "x.csv", "date,text\n1850,a\n").parent, **{option: value})
+
+
+def test_one_text_is_no_corpus(tmp_path):
+    with pytest.raises(ValueError, match=r"1850\.txt is one text.*pass a folder"):
+        words.read(write(tmp_path / "1850.txt", "a"))
+
+
+def test_an_end_that_is_no_date_is_named(table):
+    with pytest.raises(ValueError, match="end='soon' is not a date; write it like 1850"):
+        table.between(end="soon")
+
+
 def test_parquet_without_its_package_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"x\.parquet is a Parquet file.*driftline\[parquet\]"):
@@ -214,3 +252,57 @@ def test_a_parquet_bomb_is_refused(tmp_path):
     parquet.write_table(table, tmp_path / "x.parquet", use_dictionary=False, compression="zstd")
     with pytest.raises(ValueError, match=r"x\.parquet.*decompression bomb"):
         list(words.read(tmp_path / "x.parquet"))
+
+
+def parquet_file(path, **columns):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pyarrow.table(columns), path)
+    return path
+
+
+def test_damaged_parquet_is_refused_by_name(tmp_path):
+    numbers = range(1000, 3000)
+    path = parquet_file(
+        tmp_path / "x.parquet", date=[str(i) for i in numbers], text=[f"w{i}" for i in numbers]
+    )
+    good = path.read_bytes()
+    messages = []
+    for n in range(4, len(good), 211):
+        path.write_bytes(good[:n] + bytes([good[n] ^ 0xFF]) + good[n + 1 :])
+        try:
+            list(words.read(path))  # some flips pass: not every byte has a checksum
+        except ValueError as error:
+            messages.append(str(error))
+    assert len(messages) > 20
+    assert all(message.startswith("x.parquet") for message in messages)
+
+
+def test_parquet_with_bytes_that_are_not_text_names_the_rows(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    ends, data = pyarrow.py_buffer(b"\0\0\0\0\1\0\0\0\3\0\0\0"), pyarrow.py_buffer(b"a\xff\xfe")
+    text = pyarrow.StringArray.from_buffers(2, ends, data)
+    path = parquet_file(tmp_path / "x.parquet", date=["1850", "1851"], text=text)
+    with pytest.raises(ValueError, match=r"x\.parquet, rows 1 to 2: bytes that are not UTF-8"):
+        list(words.read(path))
+
+
+def test_a_parquet_dictionary_of_long_texts_is_read_in_little_memory(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    texts = pyarrow.DictionaryArray.from_arrays(pyarrow.array([0] * 256, pyarrow.int32()), ["a" * (1 << 20)])
+    path = parquet_file(tmp_path / "x.parquet", date=["1850"] * 256, text=texts)
+    tracemalloc.start()
+    assert sum(len(text) for _, text in words.read(path)) == 256 << 20
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 64 << 20
+    with pytest.raises(ValueError, match=r"x\.parquet, row 1: a document of more than 1,000 bytes"):
+        list(words.read(path, limits=words.Limits(document=1000)))
+
+
+def test_names_of_files_need_not_be_text(tmp_path):
+    for year in (b"1850", b"1851"):
+        with open(os.fsencode(tmp_path) + b"/" + year + b"-\xe9.txt", "w") as file:
+            file.write("a b")
+    words.count(words.read(tmp_path), 2).save(tmp_path / "counts")
+    names = [record["name"] for record in words.load_counts(tmp_path / "counts").provenance["files"]]
+    assert names == ["1850-\udce9.txt", "1851-\udce9.txt"]

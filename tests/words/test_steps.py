@@ -40,6 +40,12 @@ def test_what_is_no_step_is_refused(step):
         check_step(step, 0)
 
 
+@pytest.mark.parametrize("join_days", [-1, 6.5, "7", None])
+def test_what_is_no_number_of_days_is_refused(join_days):
+    with pytest.raises(ValueError, match="join_days=.*a whole number of days"):
+        check_step("document", join_days)
+
+
 def test_only_documents_are_joined():
     with pytest.raises(ValueError, match="join_days=7 is for step='document'"):
         check_step("year", 7)

@@ -1,13 +1,16 @@
 """The `driftline` command: finds the subcommand and runs it; imports nothing heavy to show its help."""
 
 import argparse
+import re
 import sys
+import warnings
 from collections.abc import Sequence
 
 import driftline
-from driftline.cli import demo
+from driftline.cli import demo, words
 
-COMMANDS = (demo,)
+COMMANDS = (demo, words)
+ERRORS = (ValueError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -22,10 +25,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command.add_parser(commands)
     chosen = parser.parse_args(arguments)
     try:
-        return chosen.run(chosen)
-    except (ValueError, OSError, ImportError, ArithmeticError) as error:
-        print(f"driftline: {error}", file=sys.stderr)
+        with warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_, **__: _say(message, chosen, after_progress=True)
+            return chosen.run(chosen)
+    except ERRORS as error:
+        _say(error, chosen)
         return 1
     except KeyboardInterrupt:
         print("driftline: interrupted", file=sys.stderr)
         return 130
+
+
+def _say(problem, chosen, after_progress=False):
+    """Write an error or a warning in one line, with options as they are typed here.
+
+    What Python calls date_format='%d' is --date-format '%d' here, and quoted=False is --no-quoted.
+    """
+    text = str(problem)
+    if isinstance(problem, OSError) and problem.strerror:
+        text = problem.strerror + (f": {problem.filename}" if problem.filename else "")
+    text = re.sub(r"\s*\n\s*", " ", text) or type(problem).__name__
+    text = re.sub(r"limits=Limits\((.*?)\)", r"\1", text)
+    names = "|".join(vars(chosen))
+    # Not in a path, such as date=1850/texts.csv.
+    text = re.sub(rf"\b({names})=(?![^\s'\"]*/)(False\b|True\b|r(?=['\"]))?(?=(.?))", _option, text)
+    start = "\n" if after_progress and sys.stderr.isatty() else ""
+    print(f"{start}driftline: {text}", file=sys.stderr)
+
+
+def _option(found):
+    name, value, after = found[1].replace("_", "-"), found[2], found[3]
+    if value == "False":
+        return f"--no-{name}"
+    return f"--{name}" + (" " if value != "True" and after not in (*" ,;:.)", "") else "")

@@ -56,8 +56,8 @@ class Corpus:
             start: Such as 1790, "1850-12", "1850-12-31" or a date; None for no limit.
             end: The same.
         """
-        first = None if start is None else period_of(start).first
-        last = None if end is None else period_of(end).last
+        first = None if start is None else _period("start", start).first
+        last = None if end is None else _period("end", end).last
         if first is not None and last is not None and first > last:
             raise ValueError(f"start {start} is after end {end}; exchange them")
         return dataclasses.replace(self, first=first, last=last)
@@ -97,3 +97,12 @@ class Corpus:
         return self.reader.describe() | {
             name: to_date(day).isoformat() for name, day in ends.items() if day is not None
         }
+
+
+def _period(name, value):
+    try:
+        return period_of(value)
+    except ValueError:
+        raise ValueError(
+            f"{name}={value!r} is not a date; write it like 1850, 1850-12 or 1850-12-31"
+        ) from None

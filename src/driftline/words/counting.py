@@ -68,10 +68,14 @@ def count(
     """
     vocabulary = check_vocabulary(vocabulary)
     check_step(step, join_days)
-    _check_numbers(window=window, min_count=min_count, buffer=buffer)
+    _check_numbers(window=window, min_count=min_count, processes=processes, buffer=buffer)
     if rank not in RANKS:
         raise ValueError(f"rank={rank!r}; choose one of {RANKS}")
+    if isinstance(stop, str):
+        raise TypeError(f"stop={stop!r} is one string; pass a list of words")
     stop = sorted(set(stop))
+    if not isinstance(vocabulary, int) and (stop or min_count > 1 or rank != "total"):
+        raise ValueError("stop=, min_count= and rank= choose a vocabulary, but it is given; leave them away")
     source = corpus if isinstance(corpus, Corpus | NgramTable) else Corpus(Pairs(corpus))
     if isinstance(source, Corpus) and tokenise is None:
         tokenise = Tokeniser()
@@ -81,7 +85,7 @@ def count(
         texts.read(source, tokenise, buffer, workers, report)
         steps = make_steps(texts.days, step, join_days)
         tokens, documents = texts.per_step(steps)
-        _check_dates(steps.dates, documents)
+        _check_dates(steps.dates, documents, texts.where)
         if isinstance(vocabulary, int):
             totals, num_words = texts.totals, len(texts.totals)
             scores = totals if rank == "total" else mean_shares(spool, steps, tokens, num_words)
@@ -118,11 +122,11 @@ def _check_numbers(**numbers):
             raise ValueError(f"{name}={number!r}; a whole number of at least 1 is needed")
 
 
-def _check_dates(dates, documents):
+def _check_dates(dates, documents, where):
     if len(dates) < 2:
         raise ValueError(
-            f"all {documents.sum()} documents fall into one time step, {dates[0]}; drift needs at least two: "
-            "take a finer step=, a smaller join_days=, or texts of more dates"
+            f"{where}all {documents.sum()} documents fall into one time step, {dates[0]}; drift needs at "
+            "least two: take a finer step=, a smaller join_days=, or texts of more dates"
         )
 
 

@@ -91,8 +91,12 @@ def _ends(year, month, day):
     return datetime.date(year, month, day), datetime.date(year, month, day)
 
 
+_MONTH, _DAY = r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
 _IN_NAME = re.compile(
-    r"(?<!\d)\d{4}(?:(?P<mark>[-_.]?)(?:0[1-9]|1[0-2])(?:(?P=mark)(?:0[1-9]|[12]\d|3[01]))?)?(?!\d)", re.ASCII
+    # Folders of years, months and perhaps days; or a date as it is written in one name.
+    rf"(?<!\d)\d{{4}}/{_MONTH}(?:/{_DAY}(?!\d)|(?=[/.]))"
+    rf"|(?<!\d)\d{{4}}(?:(?P<mark>[-_.]?){_MONTH}(?:(?P=mark){_DAY})?)?(?!\d)",
+    re.ASCII,
 )
 
 
@@ -100,7 +104,7 @@ def day_in_name(name: str, pattern: re.Pattern[str] | None = None, form: str | N
     """The day in the name of a file.
 
     Args:
-        name: Such as 1850-12-31.txt, speech_1850.txt or 18501231-message.txt.
+        name: Such as 1850-12-31.txt, speech_1850.txt, 18501231-message.txt or 1850/12/31.txt.
         pattern: A regular expression whose first group, or whole match, is the date.
         form: How what the pattern finds is to be read, in the notation of `datetime.strptime`.
     """

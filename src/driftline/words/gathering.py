@@ -58,13 +58,20 @@ class Gathered:
         for encoded in workers.map(source.encoder(tokenise), groups):
             self._take(encoded)
             size = self._tally.bytes_total
-            report.update("reading", self.num_tokens, self._tally.bytes_read / size if size else None)
+            share = min(self._tally.bytes_read / size, 1) if size else None
+            report.update("reading", self.num_tokens, share)
         if not self._by_day:
-            where = f"{self._tally.files[0].name}: " if self._tally.files else ""
             what = f"all {self.num_empty} documents are empty" if self.num_empty else "there is no document"
             raise ValueError(
-                f"{where}{what}; check the name of the text column, the dates asked for, and the tokeniser"
+                f"{self.where}{what}; check the name of the text column, the dates asked for, "
+                "and the tokeniser"
             )
+
+    @property
+    def where(self) -> str:
+        """What has been read, to begin a message with."""
+        names = [record.name for record in self._tally.files]
+        return f"{names[0]}{f' and {len(names) - 1} more' if names[1:] else ''}: " if names else ""
 
     @property
     def words(self) -> list[str]:

@@ -140,6 +140,10 @@ def _order(paths, limits):
     for path in paths:
         with contextlib.closing(streams.lines(path, path.name, Tally(), limits)) as lines:
             line = next(filter(None, lines), None)
-        if line is not None:
-            return line.partition(b"\t")[0].count(b" ") + 1
+        if line is None:
+            continue
+        order = line.partition(b"\t")[0].count(b" ") + 1
+        if order == 1:
+            raise ValueError(f"{path}: 1-grams, or no n-grams at all; pairs of words need 2-grams to 5-grams")
+        return order
     raise ValueError(f"{paths[0]}: no line in it, nor in any other of {len(paths)} files")

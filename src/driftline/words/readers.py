@@ -105,8 +105,8 @@ class ListedTexts:
         root = self.folder.resolve()
         found = tables.rows(self.table, self.table.name, self.columns, self.layout, tally, self.limits)
         for place, date, file in found:
-            path = (root / _text(file, place)).resolve()
-            if not path.is_file() or not path.is_relative_to(root):
+            path = root / _text(file, place)
+            if not path.is_file() or not path.resolve().is_relative_to(root):
                 raise ValueError(
                     f"{place}: there is no file {file!r} in {self.folder}; correct the table, "
                     "or pass text= with the name of the column that holds file names"

@@ -1,7 +1,7 @@
 """`words.read`: from a path to a corpus, whatever the path leads to."""
 
-import codecs
 import os
+import re
 from pathlib import Path
 
 from driftline.words.corpus import Corpus
@@ -56,8 +56,9 @@ def read(
     """
     path = Path(path)
     limits = Limits() if limits is None else limits
-    layout = Layout(_checked(encoding), delimiter, quoted)
-    if not path.exists():
+    layout = Layout(encoding, delimiter, quoted)
+    _check(layout, date_pattern, date_format)
+    if not path.is_file() and not path.is_dir():
         raise FileNotFoundError(f"there is no file or folder {path}")
     if table is not None:
         table = Path(table)
@@ -65,6 +66,8 @@ def read(
             raise ValueError(f"table={str(table)!r} is not a table; {_known()}")
         return Corpus(ListedTexts(path, table, (date, text or "file"), date_format, layout, limits))
     if path.is_file():
+        if suffix_of(path) in TEXTS:
+            raise ValueError(f"{path} is one text, and so one time step; pass a folder of such texts")
         if kind_of(path) is None:
             raise ValueError(f"{path}: {suffix_of(path)!r} is no kind of table that is known; {_known()}")
         return Corpus(Tables(path.parent, (path,), (date, text or "text"), date_format, layout, limits))
@@ -75,6 +78,8 @@ def read(
 
 
 def _files(folder, pattern):
+    if not pattern or Path(pattern).is_absolute():
+        raise ValueError(f"pattern={pattern!r}; it is relative to the folder, such as '*.txt'")
     files = sorted(
         file
         for file in folder.glob(pattern)
@@ -95,12 +100,26 @@ def _files(folder, pattern):
     return texts, shards
 
 
-def _checked(encoding):
+def _check(layout, date_pattern, date_format):
+    _check_encoding(layout.encoding)
+    if layout.delimiter is not None and len(layout.delimiter) != 1:
+        raise ValueError(f"delimiter={layout.delimiter!r}; one character is needed")
+    if date_format is not None and not re.search("%[YyGcx]", date_format):
+        raise ValueError(f"date_format={date_format!r} says nothing of the year; put %Y where it stands")
     try:
-        if "\n".encode(encoding) == b"\n" and isinstance(codecs.decode(b"a", encoding), str):
-            return encoding
+        re.compile(date_pattern or "")
+    except re.error as error:
+        raise ValueError(f"date_pattern={date_pattern!r} is no regular expression ({error})") from None
+
+
+def _check_encoding(encoding):
+    try:
+        if b"a\n".decode(encoding) == "a\n":
+            return
     except LookupError:
         raise ValueError(f"encoding {encoding!r} is not known; try 'utf-8' or 'latin-1'") from None
+    except UnicodeError:
+        pass
     raise ValueError(
         f"encoding {encoding!r} does not end lines as ASCII does; convert the files to UTF-8 first"
     )

@@ -28,11 +28,16 @@ class Steps(NamedTuple):
 
 def check_step(step: Step, join_days: int) -> None:
     """Refuse what is no length of a time step."""
-    is_number = isinstance(step, int | np.integer) and not isinstance(step, bool)
-    if not (step in NAMES or (is_number and int(step) >= 1)):
+    if not (step in NAMES or (_is_whole(step) and step >= 1)):
         raise ValueError(f"step={step!r}; choose one of {NAMES} or a whole number of days")
-    if join_days < 0 or (join_days and step != "document"):
-        raise ValueError(f"join_days={join_days} is for step='document' and not negative, but step={step!r}")
+    if not _is_whole(join_days) or join_days < 0:
+        raise ValueError(f"join_days={join_days!r}; a whole number of days is needed, or 0 to join none")
+    if join_days and step != "document":
+        raise ValueError(f"join_days={join_days} is for step='document', but step={step!r}; leave one away")
+
+
+def _is_whole(number):
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
 def make_steps(days: np.ndarray, step: Step, join_days: int = 0) -> Steps:

@@ -3,6 +3,7 @@
 import dataclasses
 import errno
 import hashlib
+import os
 import zlib
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -98,7 +99,7 @@ def whole(path: Path, name: str, tally: Tally, limits: Limits) -> bytes:
     for chunk in chunks(path, name, tally, limits):
         size += len(chunk)
         if size > limits.document:
-            raise _too_long(name, limits)
+            raise too_long(name, limits)
         parts.append(chunk)
     return b"".join(parts)
 
@@ -114,7 +115,7 @@ def lines(path: Path, name: str, tally: Tally, limits: Limits) -> Generator[byte
             parts.append(piece)
             size += len(piece)
             if size > limits.document:
-                raise _too_long(f"{name}, line {number}", limits)
+                raise too_long(f"{name}, line {number}", limits)
     if size:
         yield b"".join(parts).removesuffix(b"\r")
 
@@ -146,10 +147,11 @@ def digest_of(records: list[FileRecord]) -> str:
     if len(records) == 1:
         return records[0].sha256
     listing = "".join(f"{record.sha256}  {record.name}\n" for record in sorted(records))
-    return hashlib.sha256(listing.encode()).hexdigest()
+    return hashlib.sha256(os.fsencode(listing)).hexdigest()  # names of files need not be text
 
 
-def _too_long(place, limits):
+def too_long(place: str, limits: Limits) -> ValueError:
+    """The error for a document over the limit."""
     return ValueError(
         f"{place}: a document of more than {limits.document:,} bytes; split it, or allow it with "
         f"limits=Limits(document={8 * limits.document})"

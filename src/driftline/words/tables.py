@@ -22,7 +22,7 @@ KINDS = {
     ".pq": "parquet",
 }
 PACKED = (".gz", ".zst", ".zstd")
-PARQUET_ROWS = 256
+PARQUET_ROWS = 16  # decoded at a time: a few bytes of a dictionary may stand for a long text in each
 
 
 class Cells(NamedTuple):
@@ -120,14 +120,20 @@ def _csv(decoded, name, columns, layout, tabs, limits):
         quoting=csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE,
         strict=quoted,
     )
+    line = 1  # where a row begins; it may go on for many
     try:
         header = next(reader)
         for column in columns:
             if column not in header:
                 raise _no_column(name, column, header, columns)
         first, second = (header.index(column) for column in columns)
-        for number, row in enumerate(filter(None, reader), 1):
-            place = f"{name}, row {number} (line {reader.line_num})"
+        number, line = 0, reader.line_num + 1
+        for row in reader:
+            place, line = f"line {line}", reader.line_num + 1
+            if not row:
+                continue
+            number += 1
+            place = f"{name}, row {number} ({place})"
             if len(row) != len(header):
                 raise ValueError(
                     f"{place}: {len(row)} fields, but the header names {len(header)}; put fields that hold "
@@ -136,8 +142,8 @@ def _csv(decoded, name, columns, layout, tabs, limits):
             yield Cells(place, row[first], row[second])
     except csv.Error as error:
         raise ValueError(
-            f"{name}, line {reader.line_num}: not CSV ({error}); look for a quote that is not closed, "
-            "or pass quoted=False"
+            f"{name}, line {line}: not CSV ({error}); look for a quote that is not closed in the row that "
+            "begins there, or pass quoted=False"
         ) from None
 
 
@@ -159,13 +165,27 @@ def _parquet(path, name, columns, tally, limits):
                     raise _no_column(name, column, file.schema_arrow.names, columns)
             number = 0
             for batch in file.iter_batches(PARQUET_ROWS, columns=list(columns)):
-                for key, value in zip(*(batch[column].to_pylist() for column in columns), strict=True):
+                for key, value in _pylists(batch, columns, name, number):
                     number += 1
-                    yield Cells(f"{name}, row {number}", key, value)
+                    place = f"{name}, row {number}"
+                    if isinstance(value, str) and len(value) > limits.document:
+                        raise streams.too_long(place, limits)
+                    yield Cells(place, key, value)
                 tally.bytes_read += round(record.bytes * len(batch) / max(file.metadata.num_rows, 1))
-    except pyarrow.ArrowException as error:
+    except (pyarrow.ArrowException, OSError) as error:
+        # What pyarrow finds wrong with a file, it may call an error of the operating system.
         raise ValueError(f"{name}: not a sound Parquet file ({error}); get it or write it anew") from None
     tally.files.append(record)
+
+
+def _pylists(batch, columns, name, before):
+    try:
+        return zip(*(batch[column].to_pylist() for column in columns), strict=True)
+    except (ValueError, OverflowError) as error:
+        raise ValueError(
+            f"{name}, rows {before + 1} to {before + len(batch)}: bytes that are not UTF-8 text, or a time "
+            f"beyond the calendar ({error}); write the file anew"
+        ) from None
 
 
 def _hashed(path, name) -> FileRecord:

@@ -5,6 +5,7 @@ import concurrent.futures
 import contextlib
 import multiprocessing
 import pickle
+import signal
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -21,13 +22,14 @@ class Workers:
     """
 
     def __init__(self, processes: int):
-        if processes < 1:
-            raise ValueError(f"processes={processes}; at least one is needed")
         self._processes = processes
         self._pool = None
         if processes > 1:
             context = multiprocessing.get_context("spawn")
-            self._pool = concurrent.futures.ProcessPoolExecutor(processes, mp_context=context)
+            # Ctrl-C reaches all processes of a terminal; this one stops the others.
+            self._pool = concurrent.futures.ProcessPoolExecutor(
+                processes, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
+            )
 
     def __enter__(self):
         return self

