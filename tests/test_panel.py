@@ -93,6 +93,8 @@ def test_shared_numbers_are_those_of_one_model_for_all():
     np.testing.assert_allclose(one.sd, other.sd, rtol=0.05)
     np.testing.assert_allclose(panel.mean, joint.mean, atol=0.02 * joint.sd.max())
     np.testing.assert_allclose(panel.sd, joint.sd, rtol=0.02)
+    np.testing.assert_allclose(panel.quantiles, joint.quantiles, atol=0.05)
+    np.testing.assert_array_equal(panel.interval(0.5)[1][:, 2], panel[2].interval(0.5)[1])
     assert panel.shared
     assert panel[2].parameters is panel.parameters
     # More series, a narrower posterior than that of any one alone.
@@ -113,6 +115,8 @@ def test_numbers_of_their_own_are_those_of_single_fits(parameters):
             panel.parameters[i]["prior.scale"].mean, alone.parameters["prior.scale"].mean
         )
         assert_same(panel[i], alone)
+        np.testing.assert_allclose(panel[i].interval(0.5), alone.interval(0.5), atol=1e-5)
+        np.testing.assert_array_equal(panel.interval(0.5)[0][:, i], panel[i].interval(0.5)[0])
     assert not panel.shared
 
 

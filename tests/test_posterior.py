@@ -16,6 +16,7 @@ def post():
 
 
 def test_intervals_are_normal_quantiles(post):
+    assert post.quantiles is None
     lower, upper = post.interval(0.8)
     np.testing.assert_allclose(lower, stats.norm(post.mean, post.sd).ppf(0.1))
     np.testing.assert_allclose(upper, stats.norm(post.mean, post.sd).ppf(0.9))

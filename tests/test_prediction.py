@@ -94,6 +94,9 @@ def test_learnt_numbers_widen_a_forecast():
     maximised = dl.fit(model, x, parameters="maximise")
     np.testing.assert_allclose(integrated.at(np.arange(40)).mean, integrated.mean, atol=0.02)
     np.testing.assert_allclose(integrated.at(np.arange(40)).sd, integrated.sd, rtol=0.02)
+    np.testing.assert_allclose(
+        integrated.at(np.arange(40)).interval(0.5), integrated.interval(0.5), atol=0.05 * integrated.sd.max()
+    )
     fixed = dl.Model(
         dl.RandomWalk(maximised.parameters["prior.scale"].mean),
         dl.Gaussian(maximised.parameters["likelihood.scale"].mean),
@@ -101,6 +104,22 @@ def test_learnt_numbers_widen_a_forecast():
     np.testing.assert_allclose(maximised.forecast(3).sd, dl.fit(fixed, x).forecast(3).sd, rtol=1e-6)
     assert np.all(integrated.forecast(3).sd > dl.fit(fixed, x).forecast(3).sd)
     assert integrated.forecast(3).observations(7).shape == (7, 3)
+
+
+def test_intervals_of_a_forecast_are_those_of_its_draws():
+    # Far ahead of few data, where the size of a step is uncertain: heavy tails, and a narrow middle.
+    _, x = dl.Model(dl.RandomWalk(0.3), dl.Gaussian(0.5)).simulate(15, seed=3)
+    scale = dl.learn(0.3, positive=True, prior=lambda v: -jnp.log(v) - 0.5 * jnp.log(v / 0.3) ** 2)
+    ahead = dl.fit(dl.Model(dl.RandomWalk(scale), dl.Gaussian(0.5)), x).forecast(10)
+    num, false_alarm = 40_000, 1e-6
+    paths = ahead.sample(num, seed=1)
+    for probability in (0.5, 0.9):
+        lower, upper = ahead.interval(probability)
+        covered = np.mean((lower < paths) & (paths < upper), axis=0)
+        error = np.sqrt(probability * (1 - probability) / num)
+        assert np.abs(covered - probability).max() < stats.norm.isf(false_alarm / 40) * error
+    normal = stats.norm.ppf(0.75) * ahead.sd[-1]
+    assert ahead.interval(0.5)[1][-1] - ahead.mean[-1] < 0.95 * normal
 
 
 def test_what_cannot_be_predicted_is_said(tmp_path):

@@ -155,8 +155,10 @@ def _run_learning(model, observations, structure, settings, progress, parameters
 
     reporter = Reporter("learning", climb.MOST_CLIMBS, progress)
     learning = integrate.learn_numbers(model, padded, start, settings, mode=parameters, reporter=reporter)
-    outcome = dataclasses.replace(learning.outcome, q=_first(learning.outcome.q, num_steps))
-    return learning._replace(outcome=outcome)
+    q, quantiles = _first(learning.outcome.q, num_steps), learning.outcome.quantiles
+    if quantiles is not None:
+        quantiles = quantiles[:, :num_steps]
+    return learning._replace(outcome=dataclasses.replace(learning.outcome, q=q, quantiles=quantiles))
 
 
 def _numbers(learning) -> dict[str, LearntNumber]:

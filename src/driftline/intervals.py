@@ -1,13 +1,38 @@
-"""Central intervals of normal distributions."""
+"""Central intervals of marginals: normal ones, or any that come with a table of quantiles."""
 
 from statistics import NormalDist
 
 import numpy as np
 
+# Those that are usually asked for, so that nothing is interpolated there; files of posteriors hold a row
+# of quantiles for each end, so a change here is a new version of their format.
+TABULATED = (0.25, 0.5, 0.68, 0.8, 0.9, 0.95, 0.99, 0.999, 0.99999)
+_UPPER = np.array([NormalDist().inv_cdf(0.5 + 0.5 * probability) for probability in TABULATED])
+SCORES = np.concatenate([-_UPPER[::-1], [0.0], _UPPER])  # their ends, for a standard normal
 
-def central(mean: np.ndarray, sd: np.ndarray, probability: float) -> tuple[np.ndarray, np.ndarray]:
-    """Lower and upper ends of the intervals that hold a value with the given probability."""
+
+def central(
+    mean: np.ndarray, sd: np.ndarray, probability: float, quantiles: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Lower and upper ends of the intervals that hold a value with the given probability.
+
+    Args:
+        mean: Means.
+        sd: Standard deviations.
+        probability: Probability of the intervals.
+        quantiles: Quantiles at the probabilities of `SCORES`, in standard deviations from the mean, with a
+            leading axis for the scores; None for normal distributions.
+    """
     if not 0 < probability < 1:
         raise ValueError(f"an interval's probability lies between 0 and 1, got {probability}")
-    width = NormalDist().inv_cdf(0.5 + 0.5 * probability) * sd
-    return mean - width, mean + width
+    score = NormalDist().inv_cdf(0.5 + 0.5 * probability)
+    if quantiles is None:
+        return mean - score * sd, mean + score * sd
+    return mean + _interpolated(quantiles, -score) * sd, mean + _interpolated(quantiles, score) * sd
+
+
+def _interpolated(quantiles, score):
+    """The quantile at a score, on the line through those at the nearest two."""
+    above = int(np.clip(np.searchsorted(SCORES, score), 1, len(SCORES) - 1))
+    share = (score - SCORES[above - 1]) / (SCORES[above] - SCORES[above - 1])
+    return (1 - share) * quantiles[above - 1] + share * quantiles[above]

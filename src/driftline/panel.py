@@ -32,6 +32,7 @@ class Panel:
         message: One sentence on how the fit ended.
         mean: Means, one column for each series and NaN after its end, (T, N).
         sd: Standard deviations, likewise.
+        quantiles: As of a `Posterior`, with axes for scores, steps and series; None for normal marginals.
     """
 
     model: Model
@@ -45,6 +46,7 @@ class Panel:
     message: str
     mean: np.ndarray
     sd: np.ndarray
+    quantiles: np.ndarray | None
 
     @property
     def names(self) -> list[Any]:
@@ -101,6 +103,7 @@ class Panel:
             message=f"{'converged' if converged else 'not converged'} in a panel of {len(self)} series",
             history={},
             parameters=own,
+            quantiles=None if self.quantiles is None else self.quantiles[:, :num_steps, place],
         )
 
     def _model_of(self, own: dict[str, LearntNumber]) -> Model:
@@ -108,7 +111,7 @@ class Panel:
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the central intervals, (T, N)."""
-        return central(self.mean, self.sd, probability)
+        return central(self.mean, self.sd, probability, self.quantiles)
 
     def to_frame(self, probability: float = 0.9) -> Any:
         """A pandas DataFrame with a row for every series and step."""

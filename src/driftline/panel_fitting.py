@@ -79,7 +79,7 @@ def _with_shared_numbers(model, series, observations, settings, progress, parame
     # A series' own ELBO is that at the means of the numbers; only their sum takes part in learning them.
     return _panel(
         fixed, series, q, variances, fits.elbo, fits.converged & outcome.converged, fits.iterations, numbers,
-        shared=True, message=outcome.message,
+        shared=True, message=outcome.message, quantiles=outcome.quantiles,
     )  # fmt: skip
 
 
@@ -100,12 +100,14 @@ def _with_numbers_of_their_own(model, series, observations, settings, progress, 
     reporter.close()
     q = jax.tree.map(lambda *leaves: np.stack(leaves), *(outcome.q for outcome in outcomes))
     variances = side_by_side.variances(q)
+    tables = [outcome.quantiles for outcome in outcomes if outcome.quantiles is not None]
     converged = np.array([outcome.converged for outcome in outcomes])
     missed = int((~converged).sum())
     return _panel(
         model, series, q, variances, np.array([outcome.elbo for outcome in outcomes]), converged,
         np.array([outcome.iterations for outcome in outcomes]), numbers, shared=False,
         message=f"{missed} series not converged" if missed else "all converged",
+        quantiles=np.stack(tables, axis=1) if tables else None,
     )  # fmt: skip
 
 
@@ -114,7 +116,9 @@ def _start(model: Model, observations: Observations) -> GaussMarkov:
     return jax.tree.map(lambda leaf: leaf[0], side_by_side.start(model, one))
 
 
-def _panel(model, series, q, variances, elbos, converged, iterations, numbers, *, shared, message) -> Panel:
+def _panel(
+    model, series, q, variances, elbos, converged, iterations, numbers, *, shared, message, quantiles=None
+) -> Panel:
     lengths = np.array([len(one.values) for one in series])
     inside = np.arange(lengths.max())[:, None] < lengths
     mean, sd = (np.asarray(part).T[: lengths.max()] for part in (q.mean, jnp.sqrt(variances)))
@@ -130,4 +134,5 @@ def _panel(model, series, q, variances, elbos, converged, iterations, numbers, *
         message=message,
         mean=np.where(inside, mean, np.nan),
         sd=np.where(inside, sd, np.nan),
+        quantiles=None if quantiles is None else quantiles.swapaxes(1, 2)[:, : lengths.max()],
     )

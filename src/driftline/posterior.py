@@ -45,6 +45,8 @@ class Posterior:
         history: Arrays over the iterations, such as `elbo`, `gradient_norm` and `rate`.
         parameters: The learnt numbers by their places, such as `prior.decay`; each has `mean`, `sd` and
             `interval`. The path is averaged over them: `q` has the moments of that mixture.
+        quantiles: Quantiles of that mixture for every step at the probabilities of `intervals.SCORES`, in
+            standard deviations from the mean; None where the marginals are those of `q`, which are normal.
     """
 
     q: AbstractFamily
@@ -60,6 +62,7 @@ class Posterior:
     message: str
     history: dict[str, np.ndarray]
     parameters: dict[str, LearntNumber] = dataclasses.field(default_factory=dict)
+    quantiles: np.ndarray | None = None
     mean: np.ndarray = dataclasses.field(init=False)
     sd: np.ndarray = dataclasses.field(init=False)
 
@@ -71,8 +74,12 @@ class Posterior:
         object.__setattr__(self, "sd", np.sqrt(variances))
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
-        """Lower and upper ends of the central interval of every step with the given probability."""
-        return central(self.mean, self.sd, probability)
+        """Lower and upper ends of the central interval of every step with the given probability.
+
+        With learnt numbers its ends are quantiles of the mixture over them, not of the normal distribution
+        that has its mean and sd.
+        """
+        return central(self.mean, self.sd, probability, self.quantiles)
 
     def sample(self, n: int, *, corrected: bool = False, seed: int = 0) -> np.ndarray:
         """Draw `n` paths, an array of shape (n, T, *shape).
@@ -184,6 +191,8 @@ class Posterior:
         arrays |= {f"history.{name}": column for name, column in self.history.items()}
         for place, number in self.parameters.items():
             arrays |= {f"values of {place}": number.values, f"weights of {place}": number.weights}
+        if self.quantiles is not None:
+            arrays["quantiles"] = self.quantiles
         dates = self.times.dtype.kind == "M"
         times = self.times.astype("datetime64[ns]").astype(np.int64) if dates else self.times
         unit = None if self.time_unit is None else int(self.time_unit.astype("timedelta64[ns]").astype(int))
@@ -263,5 +272,6 @@ def load(path: str | os.PathLike) -> Posterior:
             place: LearntNumber(arrays[f"values of {place}"], arrays[f"weights of {place}"])
             for place in facts["parameters"]
         },
+        quantiles=arrays.get("quantiles"),
         **{name: facts[name] for name in _PLAIN},
     )

@@ -15,6 +15,7 @@ import numpy as np
 
 from driftline.families import AbstractFamily
 from driftline.infer.given_numbers import fit_points
+from driftline.infer.marginals import mixture_quantiles
 from driftline.infer.quadrature import standard_normal
 from driftline.infer.start import begin, starting_family
 from driftline.intervals import central
@@ -44,10 +45,11 @@ class Prediction:
     _weights: np.ndarray
     _members: AbstractFamily  # one fit of the whole path for each point of the learnt numbers
     _steps: np.ndarray  # where the times lie in it
+    _quantiles: np.ndarray | None  # at `intervals.SCORES`; None for a single point
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the central intervals of the path."""
-        return central(self.mean, self.sd, probability)
+        return central(self.mean, self.sd, probability, self._quantiles)
 
     def sample(self, n: int, *, seed: int = 0) -> np.ndarray:
         """Draw `n` paths over the times, (n, T, *shape)."""
@@ -124,10 +126,11 @@ def predict(
         q = starting_family(model, begin(model, observations), observations, structure)
         members = fit_points(model, observations, numbers, q)
         steps = places[len(times) :]
-        mean, variance = _mixture(members, jnp.asarray(weights), jnp.asarray(steps))
+        mean, sd, quantiles = _mixture(members, jnp.asarray(weights), jnp.asarray(steps))
     return Prediction(
-        new_times, np.asarray(mean), np.sqrt(np.asarray(variance)), model, numbers, weights, members, steps
-    )
+        new_times, np.asarray(mean), np.asarray(sd), model, numbers, weights, members, steps,
+        None if quantiles is None else np.asarray(quantiles),
+    )  # fmt: skip
 
 
 def _main_points(parameters):
@@ -146,7 +149,10 @@ def _mixture(members, weights, steps):
     means = members.mean[:, steps]
     variances = jax.vmap(lambda member: member.variances())(members)[:, steps]
     mean = jnp.tensordot(weights, means, axes=1)
-    return mean, jnp.tensordot(weights, variances + (means - mean[None]) ** 2, axes=1)
+    sd = jnp.sqrt(jnp.tensordot(weights, variances + (means - mean[None]) ** 2, axes=1))
+    if len(weights) == 1:
+        return mean, sd, None
+    return mean, sd, mixture_quantiles(means, jnp.sqrt(variances), weights, mean, sd)
 
 
 @eqx.filter_jit

@@ -1,14 +1,17 @@
+import dataclasses
 import json
 from pathlib import Path
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import optimize, stats
 
 import driftline as dl
 from driftline.infer import integrate
 from driftline.infer.integrate import _proposals
 from driftline.infer.layout import Layout
+from driftline.intervals import SCORES
 from driftline.models.observations import observe
 from driftline.models.parameters import Support
 from support.smoothing import chain_moments, condition
@@ -63,6 +66,26 @@ def test_the_posterior_of_learnt_numbers_equals_a_dense_grid(walk):
     assert post.converged, post.message
 
 
+@pytest.mark.parametrize("probability", [0.5, 0.9])
+def test_intervals_of_the_path_are_those_of_the_mixture_on_a_dense_grid(walk, probability):
+    x, _, _, log_evidence, means, seconds = walk
+    post = dl.fit(learning_model(), x)
+    weights = np.exp(log_evidence - log_evidence.max())
+    weights /= weights.sum()
+    sds = np.sqrt(seconds - means**2)
+
+    def exact(step, share):
+        def below(z):
+            return np.sum(weights * stats.norm.cdf((z - means[..., step]) / sds[..., step])) - share
+
+        return optimize.brentq(below, *(post.mean[step] + post.sd[step] * np.array([-5, 5])))
+
+    steps, tail = np.array([0, 4, 21, 39]), 0.5 * (1 - probability)
+    ends = np.array([[exact(step, share) for step in steps] for share in (tail, 1 - tail)])
+    found = np.array(post.interval(probability))[:, steps]
+    assert np.abs((found - ends) / post.sd[steps]).max() < 0.05
+
+
 def test_maximising_finds_the_top_of_the_evidence(walk):
     x, steps, noises, log_evidence, _, _ = walk
     post = dl.fit(learning_model(), x, parameters="maximise")
@@ -112,6 +135,28 @@ def test_a_layout_puts_numbers_of_any_shape_into_one_vector():
     np.testing.assert_allclose(values["b"], np.tanh(0.4), rtol=1e-12)
     stretch = raw[:4].sum() + np.log(0.5 * (1 - np.tanh(0.4) ** 2))
     np.testing.assert_allclose(layout.log_prior(raw), stretch - np.tanh(0.4), rtol=1e-10)
+
+
+def test_a_saved_posterior_keeps_the_quantiles_of_its_mixture(walk, tmp_path):
+    post = dl.fit(learning_model(), walk[0])
+    post.save(tmp_path / "post")
+    again = dl.load(tmp_path / "post")
+    np.testing.assert_array_equal(again.quantiles, post.quantiles)
+    np.testing.assert_array_equal(again.interval(0.5), post.interval(0.5))
+    # A file from before quantiles were kept: intervals are normal, as they were.
+    older = dataclasses.replace(post, quantiles=None)
+    older.save(tmp_path / "older")
+    np.testing.assert_allclose(
+        dl.load(tmp_path / "older").interval(0.5)[1], stats.norm(post.mean, post.sd).ppf(0.75)
+    )
+
+
+def test_most_probable_values_leave_the_intervals_normal(walk):
+    post = dl.fit(learning_model(), walk[0], parameters="maximise")
+    assert post.quantiles is None
+    np.testing.assert_allclose(post.interval(0.5)[1], stats.norm(post.mean, post.sd).ppf(0.75))
+    ahead = post.forecast(3)
+    np.testing.assert_allclose(ahead.interval(0.5)[1], stats.norm(ahead.mean, ahead.sd).ppf(0.75))
 
 
 def test_a_saved_posterior_keeps_its_learnt_numbers(walk, tmp_path):
@@ -202,7 +247,7 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape):
     layout = Layout(("prior.scale",), (number.support,), ((),), flat=False)
     template = dl.Model(dl.RandomWalk(0.2, shape=shape), dl.Poisson())
     raws = jnp.asarray([number.support.to_raw(scale) for scale in (0.1, 1.5)]).reshape(2, 1)
-    mixed = integrate._mixed(
+    mixed, quantiles = integrate._mixed(
         raws, jnp.asarray(weights), fits[0].q, template, observations, layout,
         jnp.asarray(1e-12), jnp.asarray(100),
     )  # fmt: skip
@@ -216,6 +261,11 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape):
     np.testing.assert_allclose(mixed.mean, mean, atol=1e-6)
     np.testing.assert_allclose(mixed.variances(), np.tensordot(weights, variances, 1), rtol=1e-6)
     np.testing.assert_allclose(mixed.lag_covariances(), np.tensordot(weights, lags, 1), atol=1e-6)
+    sd = np.sqrt(np.tensordot(weights, variances, 1))
+    sds = np.array([fit.sd for fit in fits])
+    for score, quantile in zip(SCORES[4:-4], np.asarray(quantiles)[4:-4], strict=True):
+        below = np.tensordot(weights, stats.norm.cdf((mean + sd * quantile - means) / sds), 1)
+        np.testing.assert_allclose(below, stats.norm.cdf(score), atol=0.005)
 
 
 def test_half_the_variance_of_the_log_weight_is_most_of_the_gap():

@@ -6,6 +6,7 @@ skew and tails, in the spirit of nested Laplace approximations (Rue et al. 2009)
 section 10.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ import jax.random as jr
 import numpy as np
 
 from driftline.families import BlockGaussMarkov, GaussMarkov
-from driftline.infer import newton
+from driftline.infer import marginals, newton
 from driftline.infer.climb import Summit, climb
 from driftline.infer.expectation import Moments, moments
 from driftline.infer.given_numbers import SIDE_BY_SIDE, at_once, fit_at, is_panel
@@ -103,10 +104,11 @@ def _integrated(layout, summit: Summit, problem) -> Learning:
     values = {place: np.asarray(batched[place]) for place in layout.places}
     main = np.argsort(-found.weights)[: _num_main(found.weights)]
     shares = found.weights[main] / found.weights[main].sum()
-    q = _mixed(jnp.asarray(found.raws[main]), jnp.asarray(shares), summit.best.q, *problem)
+    q, quantiles = _mixed(jnp.asarray(found.raws[main]), jnp.asarray(shares), summit.best.q, *problem)
     effective = f", {found.share:.0%} of {num_points} points effective"
     reached = summit.reached and found.share >= TOO_FEW
-    return Learning(values, found.weights, _outcome(q, found.log_evidence, summit.climbs, reached, effective))
+    outcome = _outcome(q, found.log_evidence, summit.climbs, reached, effective)
+    return Learning(values, found.weights, dataclasses.replace(outcome, quantiles=np.asarray(quantiles)))
 
 
 class Round(NamedTuple):
@@ -212,24 +214,38 @@ def _proposals(center, covariance, num_points):
 
 @eqx.filter_jit
 def _mixed(raws, weights, q, template, observations, layout, tolerance, limit):
-    """The Gauss-Markov density with the moments of the weighted mixture of fits, one fit after the other."""
+    """The weighted mixture of fits, one fit after the other.
+
+    Returns:
+        The Gauss-Markov density with the moments of the mixture, and the quantiles of every step.
+    """
     each = jax.vmap if is_panel(q, template) else lambda function: function
     blocks = isinstance(q, BlockGaussMarkov)
+    start = each(moments)(q)
+    unit = _sd(start, blocks)
 
     def add(total, row):
         raw, weight = row
         fitted = fit_at(raw, q, template, observations, layout, tolerance, limit)
         # Around the mean of `q`, so that little is lost to rounding.
         found = each(moments)(fitted.q)
-        found = each(lambda found: _with_products(found, 1.0, blocks))(
-            found._replace(mean=found.mean - q.mean)
-        )
-        return jax.tree.map(lambda sum, part: sum + weight * part, total, found), None
+        found = found._replace(mean=found.mean - q.mean)
+        tails = marginals.tails(found.mean, _sd(found, blocks), unit)
+        found = each(lambda found: _with_products(found, 1.0, blocks))(found)
+        parts = jax.tree.map(lambda part: weight.astype(part.dtype) * part, (found, tails))
+        return jax.tree.map(jnp.add, total, parts), None
 
-    zero = jax.tree.map(jnp.zeros_like, each(moments)(q))
-    total, _ = jax.lax.scan(add, zero, (raws, weights))
+    zero = jax.tree.map(jnp.zeros_like, start), marginals.no_tails(unit)
+    (total, tails), _ = jax.lax.scan(add, zero, (raws, weights))
     mixed = each(lambda total: _with_products(total, -1.0, blocks))(total)
-    return each(type(q).from_moments)(q.mean + mixed.mean, mixed.within, mixed.between)
+    quantiles = marginals.quantiles(tails, unit, mixed.mean, _sd(mixed, blocks))
+    return each(type(q).from_moments)(q.mean + mixed.mean, mixed.within, mixed.between), quantiles
+
+
+def _sd(found, blocks):
+    """Standard deviations of every element, for one series or for a panel."""
+    variances = jnp.diagonal(found.within, axis1=-2, axis2=-1) if blocks else found.within
+    return jnp.sqrt(variances).reshape(found.mean.shape)
 
 
 def _with_products(found, sign, blocks):

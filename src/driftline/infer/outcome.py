@@ -19,6 +19,8 @@ class Outcome:
         iterations: Number of gradient or Newton steps taken.
         message: One sentence on how the fit ended.
         history: Arrays over the iterations, such as `elbo`, `gradient_norm` and `rate`.
+        quantiles: Quantiles of every step at `intervals.SCORES`, in standard deviations from the mean, where
+            `q` has only the moments of a mixture; None where `q` is all there is.
     """
 
     q: AbstractFamily
@@ -28,3 +30,4 @@ class Outcome:
     iterations: int
     message: str
     history: dict[str, np.ndarray] = dataclasses.field(default_factory=dict)
+    quantiles: np.ndarray | None = None
