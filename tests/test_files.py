@@ -1,3 +1,5 @@
+import os
+
 import numpy as np
 import pytest
 
@@ -73,3 +75,13 @@ def test_the_same_content_is_the_same_bytes(tmp_path):
         files.write(tmp_path / "file", "test", 1, arrays, {"b": 1, "a": [2]})
         contents.add((tmp_path / "file").read_bytes())
     assert len(contents) == 1
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_permissions_follow_the_umask(path, mask):
+    before = os.umask(mask)
+    try:
+        files.write(path, "thing", 1, ARRAYS, {})
+    finally:
+        os.umask(before)
+    assert path.stat().st_mode & 0o777 == 0o666 & ~mask

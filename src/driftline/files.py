@@ -4,12 +4,14 @@ A file holds named arrays and one JSON object. Its metadata carry the kind and v
 SHA-256 over everything in it, so that a truncated or altered file is refused by name.
 """
 
+import contextlib
 import hashlib
 import json
 import os
-import tempfile
+import secrets
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -33,7 +35,7 @@ def write(
         arrays: Arrays of numbers or booleans.
         facts: Anything that JSON can say.
     """
-    arrays = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in KINDS:
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which is not a kind of number")
@@ -45,7 +47,9 @@ def write(
     }
     metadata["sha256"] = _digest(metadata, arrays)
     # One entry: safetensors writes several in random order, and the same content should be the same bytes.
-    _replace(Path(path), to_bytes(arrays, {ENTRY: json.dumps(metadata, sort_keys=True)}))
+    content = to_bytes(arrays, {ENTRY: json.dumps(metadata, sort_keys=True)})
+    with replacing(Path(path)) as file:
+        file.write(content)
 
 
 def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np.ndarray], Any]:
@@ -85,14 +89,18 @@ def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def _replace(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write in; it takes the place of `path` once all is written, and is gone if that fails."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    # Made like any other new file, with the permissions that the user's umask leaves.
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(content)
+            yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise

@@ -26,18 +26,18 @@ def begin(parameters: Any) -> Moments:
     return Moments(jnp.zeros((), jnp.int32), zeros, zeros)
 
 
-def direction(gradient: Any, moments: Moments) -> tuple[Any, Moments]:
+def direction(gradient: Any, moments: Moments, second_decay: float = SECOND_DECAY) -> tuple[Any, Moments]:
     """The direction of `optax.scale_by_adam`, to rounding, with one division per number instead of three.
 
     A step of a long chain is bound by divisions and by memory, so that this is a tenth of its time.
     """
     count = moments.count + 1
     first = optax.tree.update_moment(gradient, moments.first, FIRST_DECAY, 1)
-    second = optax.tree.update_moment(gradient, moments.second, SECOND_DECAY, 2)
+    second = optax.tree.update_moment(gradient, moments.second, second_decay, 2)
 
     def one(first, second):
         steps = count.astype(first.dtype)
-        unbiased = jnp.sqrt(-jnp.expm1(steps * jnp.log(SECOND_DECAY)))
+        unbiased = jnp.sqrt(-jnp.expm1(steps * jnp.log(second_decay)))
         scale = unbiased / -jnp.expm1(steps * jnp.log(FIRST_DECAY))
         return scale * (first / (jnp.sqrt(second) + FLOOR))
 

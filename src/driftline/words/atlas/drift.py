@@ -1,0 +1,106 @@
+r"""Priors over the path of one component of an embedding: Gaussian Markov chains over the time steps.
+
+Both are told by the variance $P_t$ of each step and the regression $\varphi_t$ of a step on the one before,
+which is all that is needed to leave steps out or to fill them in: the covariance of two steps s < t is
+$P_s \varphi_{s+1} \cdots \varphi_t$.
+"""
+
+import dataclasses
+
+import numpy as np
+
+DAYS_PER_YEAR = 365.25
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Drift:
+    r"""A mean of zero, the variances, and the regressions in logarithms, summed up.
+
+    Attributes:
+        variance: $P_t$, (T,).
+        log_regression: Running sum of $\log \varphi_t$, (T,), zero at the first step.
+    """
+
+    variance: np.ndarray
+    log_regression: np.ndarray
+
+    def covariance(self, earlier: np.ndarray, later: np.ndarray) -> np.ndarray:
+        """Prior covariance of the same component at two steps."""
+        decay = np.exp(self.log_regression[later] - self.log_regression[earlier])
+        return self.variance[earlier] * decay
+
+    def precision(self, steps: np.ndarray, linked: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """Precision of chains that see some steps only, one chain after the other.
+
+        Args:
+            steps: Steps of all chains, increasing in each, (R,).
+            linked: Whether a place and the next one belong to the same chain, (R-1,).
+
+        Returns:
+            Diagonal and off-diagonal of the precision matrix, and the logarithm of its determinant.
+        """
+        covariance = np.where(linked, self.covariance(steps[:-1], steps[1:]), 0.0)
+        regression = covariance / self.variance[steps[:-1]]
+        innovation = self.variance[steps].copy()
+        innovation[1:] -= regression * covariance
+        stiffness = 1.0 / innovation
+        diag = stiffness.copy()
+        diag[:-1] += regression**2 * stiffness[1:]
+        return diag, -regression * stiffness[1:], float(np.log(stiffness).sum())
+
+    def constant(self) -> float:
+        """Precision of the value of a path that does not move."""
+        diag, off, _ = self.precision(np.arange(len(self.variance)), np.ones(len(self.variance) - 1, bool))
+        return float(diag.sum() + 2.0 * off.sum())
+
+
+def years(dates: np.ndarray) -> np.ndarray:
+    """Years since the first date."""
+    return (dates - dates[0]).astype(np.float64) / DAYS_PER_YEAR
+
+
+def diffusion(times: np.ndarray, drift: float, scale: float) -> Drift:
+    r"""The papers' prior in its joint form: precision $\sigma_0^{-2}$ at every step, and links between them.
+
+    See `driftline.Diffusion`.
+    """
+    links = 1.0 / (drift * np.diff(times))
+    pull = 1.0 / scale**2
+    # What all earlier steps add to the precision of a step, and what all later ones add.
+    ahead, behind = np.zeros(len(times)), np.zeros(len(times))
+    for t, link in enumerate(links):
+        ahead[t + 1] = link * (pull + ahead[t]) / (link + pull + ahead[t])
+    for t, link in reversed(list(enumerate(links))):
+        behind[t] = link * (pull + behind[t + 1]) / (link + pull + behind[t + 1])
+    variance = 1.0 / (pull + ahead + behind)
+    regression = links / (links + pull + behind[1:])
+    return Drift(variance, np.append(0.0, np.cumsum(np.log(regression))))
+
+
+def stationary(times: np.ndarray, drift: float, scale: float) -> Drift:
+    r"""The same in its normalised form: $u_{t+1} \mid u_t \propto N(u_t, \sigma_t^2) N(0, \sigma_0^2)$."""
+    gained = drift * np.diff(times)
+    regression = scale**2 / (scale**2 + gained)
+    variance = np.empty(len(times))
+    variance[0] = scale**2
+    for t, (slope, gain) in enumerate(zip(regression, gained, strict=True)):
+        variance[t + 1] = slope**2 * variance[t] + slope * gain
+    return Drift(variance, np.append(0.0, np.cumsum(np.log(regression))))
+
+
+def make(prior: str, dates: np.ndarray, drift: float, scale: float) -> Drift:
+    """The prior of that name over those dates."""
+    return {"diffusion": diffusion, "stationary": stationary}[prior](years(dates), drift, scale)
+
+
+def carry(
+    mean: np.ndarray, variance: np.ndarray, gained: float | np.ndarray, scale: float
+) -> tuple[np.ndarray, np.ndarray]:
+    r"""The papers' prediction of a filter: the Gaussian of the step before, widened and then pulled to zero.
+
+    $\tilde\Sigma = [(\Sigma + \sigma^2)^{-1} + \sigma_0^{-2}]^{-1}$ and
+    $\tilde\mu = \tilde\Sigma (\Sigma + \sigma^2)^{-1} \mu$.
+    """
+    widened = variance + np.asarray(gained, variance.dtype)
+    pull = widened / np.asarray(scale**2, variance.dtype)
+    return mean / (1 + pull), widened / (1 + pull)

@@ -1,0 +1,156 @@
+"""The two questions that compare all words: which are closest, and which have changed."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from driftline.words.atlas.change import (
+    common_rotation,
+    displacement_variance,
+    log_bayes_factor,
+    probability_of_change,
+)
+from driftline.words.atlas.cosines import Gaussian, band, cosines
+from driftline.words.atlas.results import Changed, Neighbors
+
+if TYPE_CHECKING:
+    from driftline.words.atlas.model import Atlas
+
+
+def closest(
+    atlas: "Atlas", word: int, source: int, step: int, *, n: int, min_count: int, window: int
+) -> Neighbors:
+    """The words that at a step are closest to what a word is at another, or at the same.
+
+    Args:
+        atlas: Where to look.
+        word: The word.
+        source: Step of its vector.
+        step: Step of the words that are looked for.
+        n: How many.
+        min_count: Words that occur less often around the step are left out.
+        window: How many steps on either side are around it.
+    """
+    mean, variance = atlas.words.at_step(step)
+    own_mean, own_variance = atlas.words.at_step(source, np.array([word]))
+    supports = atlas.support(source, window), atlas.support(step, window)
+    rotation = None if source == step else _rotation(atlas, source, mean, supports)
+    similarities = cosines(own_mean if rotation is None else own_mean @ rotation.T, mean)
+    candidate = (supports[1] >= min_count) & mean.any(1)
+    if source == step:
+        candidate[word] = False
+    rank = np.argsort(-similarities, kind="stable")
+    top = rank[candidate[rank]][:n]
+    found = None
+    if variance is not None and own_variance is not None:
+        covariance = np.zeros((len(top), atlas.dim))
+        if atlas.words.is_joint and word in top:
+            covariance[top == word] = atlas.words.covariance(np.array([word]), source, step)
+        others = Gaussian(mean[top], variance[top])
+        found = band(Gaussian(own_mean, own_variance), others, covariance, rotation)
+    return Neighbors(
+        word=atlas.vocabulary[word],
+        vector_date=atlas.dates[source],
+        date=atlas.dates[step],
+        words=_spelled(atlas, top),
+        similarities=similarities[top],
+        expected=found.mean if found else None,
+        lower=found.lower if found else None,
+        upper=found.upper if found else None,
+        support=supports[1][top],
+        word_support=int(supports[0][word]),
+    )
+
+
+def changed(
+    atlas: "Atlas",
+    first: int,
+    second: int,
+    *,
+    n: int,
+    min_count: int,
+    window: int,
+    threshold: float,
+    share: float,
+) -> Changed:
+    """Words ranked by how much they changed between two steps.
+
+    Args:
+        atlas: Where to look.
+        first: A step.
+        second: Another.
+        n: How many words.
+        min_count: Words that occur less often around either step are not compared.
+        window: How many steps on either side are around it.
+        threshold: Words that changed with at least this probability come first.
+        share: Share of all words that is expected to have changed, before the data.
+    """
+    supports = atlas.support(first, window), atlas.support(second, window)
+    words = np.flatnonzero(np.minimum(*supports) >= min_count)
+    (mean_first, var_first), (mean_second, var_second) = (
+        atlas.words.at_step(step, words) for step in (first, second)
+    )
+    # Independent estimates know nothing of a word at steps at which it is not present.
+    known = np.asarray(mean_first.any(1) & mean_second.any(1))
+    if not known.any():
+        raise ValueError(
+            f"no word occurs at least {min_count} times within {window} steps of {atlas.dates[first]} and of "
+            f"{atlas.dates[second]}; lower min_count= or widen window="
+        )
+    rotation = common_rotation(mean_first, mean_second, known * _weights(*(s[words] for s in supports)))
+    turned = mean_first @ rotation.T
+    distances = 1.0 - cosines(turned, mean_second)
+    rank = np.argsort(-distances, kind="stable")
+    log_factors = probabilities = covariance = None
+    if atlas.words.is_joint and var_first is not None and var_second is not None:
+        covariance = atlas.words.covariance(words, first, second)
+        variance = displacement_variance(var_first, var_second, covariance, rotation)
+        log_factors = log_bayes_factor(mean_second - turned, variance, _prior_variance(atlas, first, second))
+        probabilities = probability_of_change(log_factors, share)
+        called = probabilities >= threshold
+        rank = np.lexsort((-np.where(called, distances, log_factors), ~called))
+    top = rank[known[rank]][:n]
+    found = None
+    if covariance is not None and var_first is not None and var_second is not None:
+        sides = Gaussian(mean_first[top], var_first[top]), Gaussian(mean_second[top], var_second[top])
+        found = band(*sides, covariance[top], rotation)
+    return Changed(
+        start=atlas.dates[first],
+        end=atlas.dates[second],
+        words=_spelled(atlas, words[top]),
+        distances=distances[top],
+        expected=1.0 - found.mean if found else None,
+        lower=1.0 - found.upper if found else None,
+        upper=1.0 - found.lower if found else None,
+        probabilities=None if probabilities is None else probabilities[top],
+        log_factors=None if log_factors is None else log_factors[top],
+        start_support=supports[0][words[top]],
+        end_support=supports[1][words[top]],
+        threshold=threshold,
+        num_changed=None if probabilities is None else int((known & (probabilities >= threshold)).sum()),
+        num_compared=int(known.sum()),
+    )
+
+
+def _rotation(atlas, source, mean, supports):
+    weights = _weights(*supports)
+    some = np.flatnonzero(weights)
+    first = atlas.words.at_step(source, some)[0]
+    known = first.any(1) & mean[some].any(1)
+    return common_rotation(first, mean[some], known * weights[some])
+
+
+def _weights(first, second):
+    # The most frequent words have most of all occurrences; by the root, no handful of them decides alone.
+    return np.sqrt(np.minimum(first, second))
+
+
+def _prior_variance(atlas, first, second) -> float:
+    """Of a component's displacement between two steps."""
+    earlier, later = np.array(min(first, second)), np.array(max(first, second))
+    spread = atlas.drift.variance[earlier] + atlas.drift.variance[later]
+    return float(spread - 2.0 * atlas.drift.covariance(earlier, later))
+
+
+def _spelled(atlas, words):
+    return tuple(atlas.vocabulary[i] for i in words)

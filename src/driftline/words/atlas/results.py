@@ -1,0 +1,238 @@
+"""Answers of an atlas: arrays with names, that print as tables and become data frames."""
+
+import dataclasses
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+
+
+class Answer:
+    """What all answers can do."""
+
+    index: ClassVar[str]
+
+    def columns(self) -> dict[str, np.ndarray]:
+        """The columns of the table; those that the method does not give are left away."""
+        raise NotImplementedError
+
+    def title(self) -> str:
+        """What the table shows."""
+        raise NotImplementedError
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """The table as a pandas data frame."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_frame needs pandas: pip install pandas") from error
+        columns = {name: column for name, column in self.columns().items() if column is not None}
+        index = columns.pop(self.index)
+        return pandas.DataFrame(columns, index=pandas.Index(index, name=self.index))
+
+    def __str__(self):
+        columns = {name: _texts(column) for name, column in self.columns().items() if column is not None}
+        widths = {name: max(len(name), *map(len, texts), 0) for name, texts in columns.items()}
+        lines = [self.title(), "  ".join(name.rjust(width) for name, width in widths.items())]
+        for row in zip(*columns.values(), strict=True):
+            lines.append(
+                "  ".join(text.rjust(width) for text, width in zip(row, widths.values(), strict=True))
+            )
+        return "\n".join(line.rstrip() for line in lines)
+
+
+def _texts(column):
+    if column.dtype.kind == "f":
+        return [f"{number:.3f}" for number in column]
+    if column.dtype.kind in "iu":
+        return [f"{number:,}" for number in column]
+    return [str(item) for item in column]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Neighbors(Answer):
+    """The words closest to a word.
+
+    The cosine of the means ranks them. What is not well known of a vector has any direction, so the posterior
+    of the cosine lies nearer to zero than that; its mean and its 90 % band are given beside it.
+
+    Attributes:
+        word: The word asked for.
+        vector_date: The step that its vector is taken from.
+        date: The step of the words found.
+        words: The words found, closest first, (n,).
+        similarities: Cosines of the mean vectors.
+        expected: Posterior means of the cosines, or None for point estimates.
+        lower: 5 % quantiles.
+        upper: 95 % quantiles.
+        support: How often each word found occurs around the date.
+        word_support: How often the word asked for occurs around the date of its vector.
+    """
+
+    index: ClassVar[str] = "word"
+
+    word: str
+    vector_date: np.datetime64
+    date: np.datetime64
+    words: tuple[str, ...]
+    similarities: np.ndarray
+    expected: np.ndarray | None
+    lower: np.ndarray | None
+    upper: np.ndarray | None
+    support: np.ndarray
+    word_support: int
+
+    def columns(self):  # noqa: D102
+        return {
+            "word": np.array(self.words, object),
+            "similarity": self.similarities,
+            "expected": self.expected,
+            "lower": self.lower,
+            "upper": self.upper,
+            "count": self.support,
+        }
+
+    def title(self):  # noqa: D102
+        asked = f"{self.word} ({self.word_support:,} occurrences) at {self.vector_date}"
+        return f"Closest to {asked}" + (f", at {self.date}" if self.date != self.vector_date else "")
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Similarity(Answer):
+    """The similarity of two words over time.
+
+    Attributes:
+        a: A word.
+        b: Another.
+        dates: The steps, (T,).
+        cosine: Cosine of the mean vectors.
+        mean: Posterior mean of the cosine; the cosine itself for point estimates.
+        lower: 5 % quantiles, or None for point estimates.
+        upper: 95 % quantiles.
+        a_occurrences: How often the first occurs at each step.
+        b_occurrences: How often the second does.
+    """
+
+    index: ClassVar[str] = "date"
+
+    a: str
+    b: str
+    dates: np.ndarray
+    cosine: np.ndarray
+    mean: np.ndarray
+    lower: np.ndarray | None
+    upper: np.ndarray | None
+    a_occurrences: np.ndarray
+    b_occurrences: np.ndarray
+
+    def columns(self):  # noqa: D102
+        return {
+            "date": self.dates,
+            "cosine": self.cosine,
+            "mean": None if self.lower is None else self.mean,
+            "lower": self.lower,
+            "upper": self.upper,
+            self.a: self.a_occurrences,
+            **({} if self.a == self.b else {self.b: self.b_occurrences}),
+        }
+
+    def title(self):  # noqa: D102
+        return f"Similarity of {self.a} and {self.b}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Trajectory(Answer):
+    """The path of a word.
+
+    Attributes:
+        word: The word.
+        dates: The steps, (T,).
+        mean: Mean vectors, (T, d).
+        sd: Standard deviations, (T, d), or None for point estimates.
+        occurrences: How often the word occurs at each step.
+        frequency: Its share of all words of the step.
+    """
+
+    index: ClassVar[str] = "date"
+
+    word: str
+    dates: np.ndarray
+    mean: np.ndarray
+    sd: np.ndarray | None
+    occurrences: np.ndarray
+    frequency: np.ndarray
+
+    def columns(self):  # noqa: D102
+        spread = None if self.sd is None else np.sqrt((self.sd**2).sum(1))
+        return {
+            "date": self.dates,
+            "length": np.sqrt((self.mean**2).sum(1)),
+            "spread": spread,
+            "count": self.occurrences,
+            "per_million": 1e6 * self.frequency,
+        }
+
+    def title(self):  # noqa: D102
+        return f"Path of {self.word}"
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Changed(Answer):
+    """Words ranked by how much they changed between two steps.
+
+    Attributes:
+        start: The earlier step, or the one asked for first.
+        end: The other.
+        words: The words, (n,): those that changed with at least the probability asked for come first, by
+            distance; then the rest by probability.
+        distances: One less the cosine of the mean vectors, after the common rotation is taken out.
+        expected: Posterior means of the distances, or None if the method does not give them.
+        lower: 5 % quantiles.
+        upper: 95 % quantiles.
+        probabilities: Posterior probabilities that the change is more than noise, or None.
+        log_factors: Evidence for a change in nats (logarithms of Bayes factors), or None.
+        start_support: How often each word occurs around the first step.
+        end_support: How often around the other.
+        threshold: The probability asked for.
+        num_changed: How many of all the words compared reach it, or None.
+        num_compared: How many words have support at both.
+    """
+
+    index: ClassVar[str] = "word"
+
+    start: np.datetime64
+    end: np.datetime64
+    words: tuple[str, ...]
+    distances: np.ndarray
+    expected: np.ndarray | None
+    lower: np.ndarray | None
+    upper: np.ndarray | None
+    probabilities: np.ndarray | None
+    log_factors: np.ndarray | None
+    start_support: np.ndarray
+    end_support: np.ndarray
+    threshold: float
+    num_changed: int | None
+    num_compared: int
+
+    def columns(self):  # noqa: D102
+        return {
+            "word": np.array(self.words, object),
+            "distance": self.distances,
+            "expected": self.expected,
+            "lower": self.lower,
+            "upper": self.upper,
+            "probability": self.probabilities,
+            "count_start": self.start_support,
+            "count_end": self.end_support,
+        }
+
+    def title(self):  # noqa: D102
+        found = (
+            "no probabilities with this method"
+            if self.num_changed is None
+            else f"{self.num_changed:,} changed with probability {self.threshold:g} or more"
+        )
+        return f"Change from {self.start} to {self.end}: {self.num_compared:,} words compared, {found}"

@@ -1,0 +1,91 @@
+"""What must hold in a file of an atlas before it is believed."""
+
+from typing import Any
+
+import numpy as np
+
+from driftline.words.atlas.paths import BETWEEN
+
+DTYPES = {
+    "days": np.int32,
+    "tokens": np.int64,
+    "knot_words": np.int32,
+    "knot_steps": np.int32,
+    "occurrences": np.int64,
+    "prior_variance": np.float64,
+    "prior_log_regression": np.float64,
+}
+PARTS = ("mean", "variance", "lag_covariance")
+SIDES = ("words", "contexts")
+
+
+def look(name: str, numbers: np.ndarray) -> None:
+    """Refuse a piece of an array if a number in it cannot be right."""
+    if numbers.dtype.kind != "f":
+        return
+    # The smallest and the largest number say it without another array: both are NaN if any number is.
+    least, largest = numbers.min(), numbers.max()
+    _must(np.isfinite(least) and np.isfinite(largest), f"{name} has a number that is not finite")
+    _must(least > 0 or not name.endswith("_variance"), f"{name} has a variance that is not positive")
+
+
+def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+    """Refuse arrays that are not those of an `Atlas`.
+
+    Args:
+        arrays: What is in the file.
+        facts: What else is.
+    """
+    _check_names(arrays, facts)
+    vocabulary, num_steps, num_rows = facts["vocabulary"], len(arrays["days"]), len(arrays["knot_words"])
+    _must(all(isinstance(word, str) for word in vocabulary), "a word is no text")
+    _must(len(set(vocabulary)) == len(vocabulary) > 0, "words repeat, or there are none")
+    for name in ("settings", "provenance", "history"):
+        _must(isinstance(facts[name], dict), f"the {name} are no object")
+    _must(all(isinstance(column, list) for column in facts["history"].values()), "the history has no lists")
+    _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is no number")
+    _must(num_steps > 0 and (np.diff(arrays["days"]) > 0).all(), "dates do not increase")
+    for name in ("tokens", "prior_variance", "prior_log_regression"):
+        _must(len(arrays[name]) == num_steps, f"{name} and dates do not agree")
+    _must((arrays["prior_variance"] > 0).all(), "prior_variance is not positive")
+    _must(np.isfinite(arrays["prior_log_regression"]).all(), "prior_log_regression is not finite")
+    _check_knots(arrays, len(vocabulary), num_steps)
+    for name in ("tokens", "occurrences"):
+        _must((arrays[name] >= 0).all(), f"{name} are negative")
+    dim = arrays["words_mean"].shape[-1]
+    for name in arrays.keys() - DTYPES.keys():
+        _must(arrays[name].dtype == np.float32, f"{name} has dtype {arrays[name].dtype}")
+        _must(arrays[name].shape == (num_rows, dim) and dim > 0, f"{name} has shape {arrays[name].shape}")
+
+
+def _check_names(arrays, facts):
+    for name, dtype in DTYPES.items():
+        _must(arrays[name].dtype == dtype, f"{name} has dtype {arrays[name].dtype}")
+        _must(arrays[name].ndim == 1, f"{name} has {arrays[name].ndim} axes")
+    between = facts["between"]
+    _must(between in BETWEEN, f"between is {between!r}")
+    has_contexts, has_variance = "contexts_mean" in arrays, "words_variance" in arrays
+    _must(has_variance or between != "filtered", "filtered paths have no variances")
+    _must(not has_variance or between != "independent", "independent paths have variances")
+    given = {"mean": True, "variance": has_variance, "lag_covariance": has_variance and between == "smoothed"}
+    wanted = {
+        f"{side}_{part}" for side in SIDES if side == "words" or has_contexts for part in PARTS if given[part]
+    }
+    _must(arrays.keys() == DTYPES.keys() | wanted, "arrays are missing, or there are others")
+    if between == "filtered":
+        for name in ("drift", "scale"):
+            _must(facts["settings"][name] > 0, f"the setting {name} is not positive")
+
+
+def _check_knots(arrays, num_words, num_steps):
+    words, steps = arrays["knot_words"], arrays["knot_steps"]
+    _must(len(words) == len(steps) == len(arrays["occurrences"]) > 0, "knots and occurrences do not agree")
+    _must(words.min() >= 0 and words.max() < num_words, "knots name words that are not there")
+    _must(steps.min() >= 0 and steps.max() < num_steps, "knots name steps that are not there")
+    keys = words.astype(np.int64) * num_steps + steps
+    _must((np.diff(keys) > 0).all(), "knots are not sorted")
+
+
+def _must(holds, what):
+    if not holds:
+        raise ValueError(what)

@@ -1,0 +1,1 @@
+"""Fits of word models, on JAX: the likelihood, the four methods, and the runs that train them."""

@@ -1,0 +1,32 @@
+"""The state of an unfinished fit, in a file that is whole or not there."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from driftline.words.atlas import mapped
+from driftline.words.embedding.problem import Problem
+
+KIND, VERSION = "word-fit", 1
+
+
+def write(
+    path: str | os.PathLike, problem: Problem, state: dict[str, Any], done: int, history: list[dict[str, Any]]
+) -> None:
+    """Save the state after `done` passes."""
+    arrays = {name: np.asarray(array) for name, array in state.items()}
+    facts = {"fingerprint": problem.fingerprint, "done": done, "history": history}
+    mapped.write(path, KIND, VERSION, arrays, facts)
+
+
+def read(path: str | os.PathLike, problem: Problem) -> tuple[dict[str, Any], int, list[dict[str, Any]]]:
+    """The state, how many passes it has behind it, and their history; of this very fit, or an error."""
+    arrays, facts = mapped.read(path, KIND, VERSION)
+    if facts["fingerprint"] != problem.fingerprint:
+        raise ValueError(
+            f"{os.fspath(path)} is a checkpoint of another fit: its counts, settings or held-out steps "
+            "differ; give the same ones, or begin anew without resuming"
+        )
+    # Copies: a step-by-step fit writes into its state, and the file is about to be replaced.
+    return {name: np.array(array) for name, array in arrays.items()}, facts["done"], facts["history"]

@@ -1,0 +1,74 @@
+"""What each method predicts of time steps that it has not seen."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from driftline.words.counts import Counts
+from driftline.words.embedding import memory
+from driftline.words.embedding.held_out import interpolated_scores
+from driftline.words.embedding.problem import Problem
+from driftline.words.embedding.scoring import score
+from driftline.words.embedding.stepwise import Stepwise
+from driftline.words.embedding.training import make_trainer, run
+from driftline.words.settings import Settings
+
+
+def predict(
+    counts: Counts,
+    method: str,
+    held_out: np.ndarray,
+    *,
+    passes: Iterable[int] = (),
+    tell: Callable[[str], object] | None = None,
+    **settings: Any,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Steps that a method predicts, and their scores."""
+    name: Any = "dsg-s" if method == "dsg-s-past" else method
+    chosen = Settings(method=name, passes=tuple(passes), **settings)
+    everything = np.arange(len(counts))
+    if method == "dsg-s":
+        problem = Problem(counts, chosen, np.setdiff1d(everything, held_out))
+        return held_out, _smoothed(problem, held_out, tell)
+    if method == "dsg-s-past":
+        steps = held_out[held_out >= 2]
+        scores = []
+        for step in steps:
+            problem = Problem(counts, chosen, everything[:step])
+            scores.append(_smoothed(problem, np.array([step]), None)[0])
+            if tell is not None:
+                tell(f"{method}: {counts.dates[step]} {scores[-1]:.4f}")
+        return steps, np.array(scores)
+    return _chronological(Problem(counts, chosen, everything), tell)
+
+
+def _smoothed(problem, held_out, tell):
+    memory.check(problem)
+    trainer: Any = make_trainer(problem)
+
+    def progress(told):
+        if tell is not None and told.score is not None:
+            tell(f"dsg-s: {told.phase} {told.done}/{told.planned} {told.score:.4f}, {told.seconds:.0f} s")
+
+    state, _ = run(trainer, problem, held_out, None, False, np.inf, progress)
+    moments = trainer.moments(state)
+    return interpolated_scores(problem, held_out, np.asarray(moments.words), np.asarray(moments.contexts))
+
+
+def _chronological(problem, tell):
+    memory.check(problem)
+    trainer = Stepwise(problem)
+    state = trainer.begin()
+    steps, scores = [], []
+    for index, step in enumerate(problem.steps):
+        if index and len(step.words):
+            words, contexts = (
+                trainer.mode(state, name, index - 1, step.words) for name in ("words", "contexts")
+            )
+            steps.append(index)
+            scores.append(score(step, problem.negatives[index], words, contexts))
+            if tell is not None and index % 20 == 0:
+                tell(f"{problem.settings.method}: {index}/{len(problem.steps)} {np.mean(scores):.4f}")
+        state = trainer.advance(state, index)
+    return np.array(steps), np.array(scores)

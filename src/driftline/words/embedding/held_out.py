@@ -1,0 +1,43 @@
+"""Steps that a fit does not see, predicted from the steps around them."""
+
+import numpy as np
+
+from driftline.words.atlas.knots import bridge
+from driftline.words.embedding.problem import Problem
+from driftline.words.embedding.scoring import score
+
+
+def interpolated_scores(
+    problem: Problem, held_out: np.ndarray, words: np.ndarray, contexts: np.ndarray
+) -> np.ndarray:
+    """Scores of steps left out of a smoothing fit, with modes interpolated linearly in time.
+
+    Before the first and after the last training step the nearest one is taken.
+
+    Args:
+        problem: The fit.
+        held_out: Steps that it did not see.
+        words: Modes at the knots, (R, d).
+        contexts: The same for contexts.
+    """
+    days = problem.counts.dates.astype(np.int64).astype(np.float64)
+    scores = []
+    for step in held_out:
+        after = int(np.searchsorted(problem.training, step))
+        left, right = max(after - 1, 0), min(after, len(problem.training) - 1)
+        begin, end = days[problem.training[left]], days[problem.training[right]]
+        share = np.clip((days[step] - begin) / (end - begin), 0.0, 1.0) if end > begin else 0.0
+        counts = problem.counts.step(int(step))
+        negatives = counts.negatives(problem.settings.ratio, problem.settings.exponent)
+        sides = [
+            (1.0 - share) * _at(problem, rows, counts.words, left)
+            + share * _at(problem, rows, counts.words, right)
+            for rows in (words, contexts)
+        ]
+        scores.append(score(counts, negatives, *(side.astype(problem.dtype) for side in sides)))
+    return np.array(scores)
+
+
+def _at(problem, rows, words, step):
+    before, after, weight_before, weight_after, _ = bridge(problem.knots, problem.drift, words, step)
+    return weight_before[:, None] * rows[before] + weight_after[:, None] * rows[after]

@@ -1,0 +1,257 @@
+r"""The skip-gram likelihood over the words present at a step, its gradients and its curvature.
+
+At one step, with logits $x_{ij} = u_i \cdot v_j$,
+
+$$\ell = \sum_{ij} n^+_{ij} \log\sigma(x_{ij}) + n^-_{ij} \log\sigma(-x_{ij}).$$
+
+A word that is absent has no counts of either kind, so only the n words present take part, exactly. Steps
+with about as many words are padded to one size and gone through in one compiled loop. Within a step, rows are
+taken a few hundred at a time, so that what belongs to a pair of words stays in the cache.
+
+If embeddings are uncertain, the logit is taken as normal with its own mean and variance,
+
+$$m = u \cdot v, \qquad s^2 = \sum_k a_k (v_k^2 + b_k) + u_k^2 b_k,$$
+
+for independent components with variances a and b: exact moments, and a distribution that is nearly normal,
+being that of a sum of many terms. Expectations over it take one sigmoid (see `docs/words.md`).
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+
+from driftline.words.step_counts import Negatives, StepCounts
+
+TILE = 384  # rows at a time: with 1,500 columns of float32, 2 MB
+GROWTH = 1.12  # of the ladder of sizes to which steps are padded
+NODES = np.array([-np.sqrt(3.0), 0.0, np.sqrt(3.0)])
+WEIGHTS = np.array([1.0, 4.0, 1.0]) / 6.0
+
+
+class Batch(NamedTuple):
+    """Counts of steps that are padded to the same size, one step for each leading index.
+
+    Attributes:
+        place: Rows of the embeddings that belong to the words present, (S, n); past the end where padded.
+        rows: Factor of the negative counts, (S, n).
+        columns: The other factor, (S, n).
+        first: Upper triangle of the positive counts: row, (S, m).
+        second: Column.
+        values: Count; zero where padded.
+    """
+
+    place: Any
+    rows: Any
+    columns: Any
+    first: Any
+    second: Any
+    values: Any
+
+
+class Moments(NamedTuple):
+    """Means of words and contexts, and their variances if they are uncertain."""
+
+    words: Float[Array, " R d"]
+    contexts: Float[Array, " R d"]
+    word_variances: Any = None
+    context_variances: Any = None
+
+
+def batches(
+    steps: list[StepCounts], negatives: list[Negatives], places: list[np.ndarray], num_rows: int, dtype: Any
+) -> list[Batch]:
+    """Sort steps by size into batches.
+
+    Args:
+        steps: Positive counts.
+        negatives: Negative counts.
+        places: For each step, the rows of the embeddings that belong to its words.
+        num_rows: Number of rows of the embeddings.
+        dtype: Of the numbers.
+    """
+    by_size: dict[int, list[int]] = {}
+    for t, step in enumerate(steps):
+        if len(step.words):
+            by_size.setdefault(_padded(len(step.words)), []).append(t)
+    made = []
+    for size, members in sorted(by_size.items()):
+        uppers = [_upper(steps[t]) for t in members]
+        num_pairs = max(len(values) for *_, values in uppers)
+        narrow = np.uint16 if size < 1 << 16 else np.int32
+        batch = Batch(
+            np.full((len(members), size), num_rows, np.int32),
+            np.zeros((len(members), size), dtype),
+            np.zeros((len(members), size), dtype),
+            np.zeros((len(members), num_pairs), narrow),
+            np.zeros((len(members), num_pairs), narrow),
+            np.zeros((len(members), num_pairs), dtype),
+        )
+        for k, (t, upper) in enumerate(zip(members, uppers, strict=True)):
+            filled = places[t], *negatives[t], *upper
+            for target, source in zip(batch, filled, strict=True):
+                target[k, : len(source)] = source
+        made.append(Batch(*(jax.device_put(array) for array in batch)))
+    return made
+
+
+def _padded(size):
+    """The next size on the ladder; each is a whole number of tiles."""
+    rung = 64.0
+    while True:
+        tiles = _num_tiles(int(rung))
+        whole = -(-int(rung) // (tiles * 16)) * tiles * 16
+        if whole >= size:
+            return whole
+        rung *= GROWTH
+
+
+def _num_tiles(size):
+    return -(-size // TILE)
+
+
+def _upper(step):
+    first = np.repeat(np.arange(len(step.words)), np.diff(step.indptr))
+    upper = first <= step.indices
+    return first[upper], step.indices[upper], step.values[upper]
+
+
+def log_likelihood(counts: list[Batch], moments: Moments) -> float:
+    """The (expected) log-likelihood of all steps, in nats."""
+    return sum(float(_value(batch, moments)) for batch in counts)
+
+
+def gradients(counts: list[Batch], moments: Moments) -> tuple[Array, Array]:
+    """Derivatives of the (expected) log-likelihood by the means of words and contexts."""
+    results = (jnp.zeros_like(moments.words), jnp.zeros_like(moments.contexts))
+    for batch in counts:
+        results = _collect(results, batch, moments, tile_gradients)
+    return results
+
+
+def curvatures(counts: list[Batch], moments: Moments) -> tuple[Array, Array]:
+    """Expected second derivatives by each component of words and contexts, with the sign changed."""
+    results = (jnp.zeros_like(moments.words), jnp.zeros_like(moments.contexts))
+    for batch in counts:
+        results = _collect(results, batch, moments, tile_curvatures)
+    return results
+
+
+@functools.partial(jax.jit, donate_argnums=0, static_argnames="tile")
+def _collect(results, batch, moments, tile):
+    """Write what `tile` makes of each step into the rows of that step."""
+
+    def step(results, counts):
+        of_words, of_contexts = over_tiles(counts, _take(moments, counts.place), tile)
+        return (
+            results[0].at[counts.place].set(of_words, mode="drop"),
+            results[1].at[counts.place].set(of_contexts, mode="drop"),
+        ), None
+
+    return jax.lax.scan(step, results, batch)[0]
+
+
+def over_tiles(counts: Batch, moments: Moments, tile: Any) -> tuple[Array, Array]:
+    """Results for the words and the contexts of one step: rows tile by tile, columns summed over tiles."""
+    size = len(counts.rows)
+    num_tiles = _num_tiles(size)
+    cut = functools.partial(jax.tree.map, lambda x: x.reshape(num_tiles, size // num_tiles, *x.shape[1:]))
+    words = Moments(moments.words, moments.words, moments.word_variances, moments.word_variances)
+
+    def one(total, part):
+        positives, rows, mine = part
+        negatives = jnp.outer(rows, counts.columns)
+        theirs = Moments(mine.words, moments.contexts, mine.word_variances, moments.context_variances)
+        of_words, of_contexts = tile(positives, negatives, theirs)
+        return total + of_contexts, of_words
+
+    of_contexts, of_words = jax.lax.scan(
+        one, jnp.zeros_like(moments.contexts), cut((dense(counts), counts.rows, words))
+    )
+    return of_words.reshape(moments.words.shape), of_contexts
+
+
+@jax.jit
+def _value(batch, moments):
+    def step(total, counts):
+        here = _take(moments, counts.place)
+        positives, negatives = dense(counts), jnp.outer(counts.rows, counts.columns)
+        return total + value(positives, negatives, here), None
+
+    return jax.lax.scan(step, jnp.zeros((), moments.words.dtype), batch)[0]
+
+
+def value(positives: Array, negatives: Array, moments: Moments) -> Array:
+    """Log-likelihood of one step; over uncertain logits its expectation, by three points."""
+    mean, variance = _logits(moments)
+    if variance is None:
+        expected = jax.nn.softplus(-mean)
+    else:
+        sd = jnp.sqrt(variance)
+        expected = sum(w * jax.nn.softplus(-(mean + node * sd)) for node, w in _points(mean.dtype))
+    # log σ(-x) = log σ(x) - x.
+    return -jnp.sum((positives + negatives) * expected + negatives * mean)
+
+
+def _points(dtype):
+    return [
+        (np.asarray(node, dtype), np.asarray(weight, dtype))
+        for node, weight in zip(NODES, WEIGHTS, strict=True)
+    ]
+
+
+def tile_gradients(positives: Array, negatives: Array, moments: Moments) -> tuple[Array, Array]:
+    """Derivatives of the (expected) log-likelihood by the means of some rows, and by all columns."""
+    mean, variance = _logits(moments)
+    first, second = _sigmoid(mean, variance)
+    pull = positives - (positives + negatives) * first
+    of_words, of_contexts = pull @ moments.contexts, pull.T @ moments.words
+    if variance is None:
+        return of_words, of_contexts
+    stiffness = (positives + negatives) * second
+    return (
+        of_words - moments.words * (stiffness @ moments.context_variances),
+        of_contexts - moments.contexts * (stiffness.T @ moments.word_variances),
+    )
+
+
+def tile_curvatures(positives: Array, negatives: Array, moments: Moments) -> tuple[Array, Array]:
+    """Expected second derivatives, with the sign changed, of some rows, and of all columns."""
+    mean, variance = _logits(moments)
+    stiffness = (positives + negatives) * _sigmoid(mean, variance)[1]
+    words, contexts = moments.words**2, moments.contexts**2
+    if variance is not None:
+        words, contexts = words + moments.word_variances, contexts + moments.context_variances
+    return stiffness @ contexts, stiffness.T @ words
+
+
+def _logits(moments):
+    mean = moments.words @ moments.contexts.T
+    if moments.word_variances is None:
+        return mean, None
+    variance = moments.word_variances @ (moments.contexts**2 + moments.context_variances).T
+    return mean, variance + moments.words**2 @ moments.context_variances.T
+
+
+def _sigmoid(mean, variance):
+    r"""Expectations of $\sigma(x)$ and $\sigma'(x)$: $\sigma(\kappa m)$ with $\kappa^{-2} = 1 + \pi s^2/8$, and its slope."""
+    shrink = 1.0 if variance is None else jax.lax.rsqrt(1.0 + np.asarray(np.pi / 8, mean.dtype) * variance)
+    half = jnp.tanh(0.5 * shrink * mean)
+    return 0.5 + 0.5 * half, shrink * (0.25 - 0.25 * half * half)
+
+
+def _take(moments, place):
+    return jax.tree.map(lambda array: array.at[place].get(mode="fill", fill_value=0), moments)
+
+
+def dense(counts: Batch) -> Float[Array, " n n"]:
+    """Positive counts of one step as a matrix."""
+    size = len(counts.rows)
+    first, second = counts.first.astype(jnp.int32), counts.second.astype(jnp.int32)
+    # Padding adds nothing to the pair (0, 0); the diagonal must not be added twice.
+    upper = jnp.zeros((size, size), counts.values.dtype).at[first, second].add(counts.values)
+    mirrored = jnp.where(first == second, 0, counts.values)
+    return upper.at[second, first].add(mirrored)

@@ -1,0 +1,58 @@
+"""How much memory a fit will take, told before it begins."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from driftline.words.embedding.problem import Problem
+
+# Arrays of the size of all embeddings of words, or of contexts, that are alive at once; counted in a run
+# (`python -m benchmarks words`), with what XLA needs besides.
+ARRAYS = {"dsg-s": 22, "dsg-f": 6, "sgp": 4, "sgi": 4}
+PAPER_ARRAYS = 34
+BASE = 600e6  # Python, JAX and compiled code
+
+
+def estimate(problem: Problem) -> int:
+    """Bytes that a fit will need at its peak, about."""
+    settings = problem.settings
+    width = np.dtype(problem.dtype).itemsize
+    published = settings.optimiser == "paper" and settings.method == "dsg-s"
+    arrays = PAPER_ARRAYS if published else ARRAYS[settings.method]
+    embeddings = len(problem.knots) * settings.dim * width
+    sizes = [len(step.words) for step in problem.steps]
+    # The largest matrix over pairs of words is that of the pooled counts, with two more in the making.
+    largest = len(problem.counts.vocabulary) if settings.method == "dsg-s" else max(sizes)
+    pairs = sum(len(step.values) for step in problem.steps) * (width + 8)
+    return int(BASE + arrays * embeddings + 3 * largest**2 * width + 3 * pairs)
+
+
+def check(problem: Problem) -> int:
+    """Refuse a fit that cannot go well; returns the estimate."""
+    needed, free = estimate(problem), available()
+    if free is not None and needed > free:
+        settings = problem.settings
+        raise MemoryError(
+            f"this fit needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: take a smaller "
+            f"dim= (now {settings.dim}), a smaller vocabulary (now {len(problem.counts.vocabulary):,} words) "
+            f"or longer time steps (now {len(problem.training)}) when counting"
+        )
+    return needed
+
+
+def available() -> int | None:
+    """Bytes that are free for programs, or None where that cannot be told."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return _installed()
+    found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
+    return found[0] if found else _installed()
+
+
+def _installed():
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not on Windows
+        return None

@@ -1,0 +1,256 @@
+r"""SGI, SGP and DSG-F: one time step after the other, each with what is known before it.
+
+SGI and SGP are point estimates under the prior $N(0, \sigma_0^2)$, without dynamics; SGI starts every step
+from random numbers and is turned to fit the step before, SGP starts from it. DSG-F is the papers' filter: a
+Gaussian with independent components at each step, whose prior is the step before, carried forward.
+"""
+
+import functools
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from driftline.infer import adam
+from driftline.words.atlas.drift import carry, years
+from driftline.words.embedding import likelihood
+from driftline.words.embedding.likelihood import Batch, Moments
+from driftline.words.embedding.problem import Problem
+
+FAST_RATE, PAPER_RATE = 0.1, 1e-2  # in standard deviations of the prior, and as published
+SECOND_DECAY = 0.99
+REFRESH = 10  # passes between two updates of the filter's variances
+FIRST_SIZE = 0.1  # of random starts, in standard deviations of the prior
+
+
+class Stepwise:
+    """Trains a `Problem` step by step; its state is a dictionary of arrays.
+
+    The state holds what is known of all words after a step (`now_...`) and the rows of the knots so far.
+
+    Attributes:
+        plan: What each part of the work is called: the dates of the steps.
+    """
+
+    def __init__(self, problem: Problem):
+        self.problem = problem
+        self.plan = [str(date) for date in problem.dates]
+        self.is_filter = problem.settings.method == "dsg-f"
+        self.gaps = np.append(0.0, problem.settings.drift * np.diff(years(problem.dates)))
+
+    def begin(self) -> dict[str, Any]:
+        """Nothing known: mean zero and the prior's width."""
+        problem = self.problem
+        settings = problem.settings
+        known = (len(problem.counts.vocabulary), settings.dim)
+        rows = (len(problem.knots), settings.dim)
+        state = {f"now_{name}": np.zeros(known, problem.dtype) for name in ("words", "contexts")}
+        state |= {name: np.zeros(rows, problem.dtype) for name in ("words", "contexts")}
+        if self.is_filter:
+            for side in ("word", "context"):
+                state[f"now_{side}_variances"] = np.full(known, settings.scale**2, problem.dtype)
+                state[f"{side}_variances"] = np.zeros(rows, problem.dtype)
+        return state
+
+    def advance(self, state: dict[str, Any], index: int) -> dict[str, Any]:
+        """The state after step number `index`; the arrays of the last state are written over."""
+        problem = self.problem
+        settings = problem.settings
+        present = problem.steps[index].words
+        key = jr.fold_in(jr.key(settings.seed), index)
+        if self.is_filter and index:
+            predict(state, self.gaps[index], settings.scale)
+        if len(present):
+            batch = self._batch(index)
+            prior = self._prior(state, present, len(batch.rows))
+            start = self._start(state, present, len(batch.rows), key)
+            fitted = _fit(
+                batch,
+                prior,
+                start,
+                key,
+                passes=settings.passes[0],
+                is_filter=self.is_filter,
+                published=settings.optimiser == "paper",
+            )
+            found = {
+                name: np.asarray(array)[: len(present)]
+                for name, array in fitted._asdict().items()
+                if array is not None
+            }
+            if settings.method == "sgi" and index:
+                _turn(found, state, present, problem.steps[index - 1].words)
+            for name, array in found.items():
+                state[f"now_{name}"][present] = array
+                state[name][problem.places[index]] = array
+        return state
+
+    def _batch(self, index):
+        """Counts of one step, for rows that are the words present at it."""
+        step, negatives = self.problem.steps[index], self.problem.negatives[index]
+        places = np.arange(len(step.words))
+        (batch,) = likelihood.batches([step], [negatives], [places], len(places), self.problem.dtype)
+        num_pairs = len(batch.values[0])
+        # Counts of pairs are padded to a ladder too, or each step would compile anew.
+        rung = 1 << max(10, (num_pairs - 1).bit_length())
+        batch = Batch(*(array[0] for array in batch))
+        pairs = (jnp.pad(array, (0, rung - num_pairs)) for array in batch[-3:])
+        return Batch(*batch[:3], *pairs)
+
+    def _prior(self, state, present, size):
+        """Means and variances before the step is seen; of words that are not there, those of anything."""
+        scale = self.problem.settings.scale**2
+        if not self.is_filter:
+            zero = jnp.zeros((size, self.problem.settings.dim), self.problem.dtype)
+            return Moments(zero, zero, zero + scale, zero + scale)
+        names = ("now_words", "now_contexts", "now_word_variances", "now_context_variances")
+        return Moments(
+            *(
+                jnp.asarray(_padded(state[name][present], size, fill))
+                for name, fill in zip(names, (0, 0, scale, scale), strict=True)
+            )
+        )
+
+    def _start(self, state, present, size, key):
+        settings, dtype = self.problem.settings, self.problem.dtype
+        random = [
+            np.array(FIRST_SIZE * settings.scale * jr.normal(key, (size, settings.dim), dtype))
+            for key in jr.split(key)
+        ]
+        for array, name in zip(random, ("now_words", "now_contexts"), strict=True):
+            array[len(present) :] = 0.0
+            if settings.method != "sgi":
+                known = state[name][present]
+                seen = known.any(axis=1)
+                array[: len(present)][seen] = known[seen]
+                # Words that a filter has never seen start where it expects them once others are known.
+                if self.is_filter and seen.any():
+                    array[: len(present)][~seen] = known[~seen]
+        return random
+
+    def objective(self, state: dict[str, Any], phase: str) -> None:
+        """Steps are fitted one by one; there is no objective over all of them."""
+
+    def mode(self, state: dict[str, Any], name: str, index: int, words: np.ndarray) -> np.ndarray:
+        """Modes of some words, or contexts, after step `index`; point estimates of absent words are zero."""
+        found = state[f"now_{name}"][words]
+        if not self.is_filter:
+            found[~np.isin(words, self.problem.steps[index].words)] = 0.0
+        return found
+
+    def finish(self, state: dict[str, Any]) -> dict[str, Any]:
+        """The rows of the knots."""
+        return {name: array for name, array in state.items() if not name.startswith("now_")}
+
+
+def predict(state: dict[str, Any], gap: float, scale: float) -> None:
+    """Carry what a filter knows of all words over a gap, in place; `gap` is the variance gained in it."""
+    for name, variances in (("now_words", "now_word_variances"), ("now_contexts", "now_context_variances")):
+        state[name], state[variances] = carry(state[name], state[variances], gap, scale)
+
+
+def _padded(array, size, fill):
+    out = np.full((size, *array.shape[1:]), fill, array.dtype)
+    out[: len(array)] = array
+    return out
+
+
+def _turn(found, state, present, before):
+    """Turn an estimate so that words of both steps lie as near as can be to where they were."""
+    shared = np.intersect1d(present, before)
+    if not len(shared):
+        return
+    places = np.searchsorted(present, shared)
+    left, _, right = np.linalg.svd(found["words"][places].T @ state["now_words"][shared])
+    for name in ("words", "contexts"):
+        found[name] = found[name] @ (left @ right)
+
+
+@functools.partial(jax.jit, static_argnames=("passes", "is_filter", "published"))
+def _fit(batch, prior, start, key, passes, is_filter, published):
+    if published and is_filter:
+        return _published_filter(batch, prior, start, key, passes)
+    means = Moments(*(jnp.asarray(array) for array in start))
+    if not is_filter:
+        return _climb(batch, prior, means, 0, passes, passes, PAPER_RATE if published else FAST_RATE)[0]
+    rounds = -(-passes // REFRESH)
+    moments = _begin(means)
+
+    def one(i, carried):
+        means, moments = carried
+        means, moments = _climb(batch, prior, means, i * REFRESH, REFRESH, passes, FAST_RATE, moments)
+        return _refreshed(batch, prior, means), moments
+
+    means = _refreshed(batch, prior, means)
+    return jax.lax.fori_loop(0, rounds, one, (means, moments))[0]
+
+
+def _begin(means):
+    return adam.begin((means.words, means.contexts))
+
+
+def _climb(batch, prior, means, done, passes, planned, rate, moments=None):
+    """Adam on the means, in standard deviations of the prior, with the variances as they are."""
+    sds = jnp.sqrt(prior.word_variances), jnp.sqrt(prior.context_variances)
+    centres = prior.words, prior.contexts
+
+    def one(i, carried):
+        means, moments = carried
+        slopes = likelihood.over_tiles(batch, means, likelihood.tile_gradients)
+        places = means.words, means.contexts
+        slopes = tuple(
+            sd * slope - (place - centre) / sd
+            for sd, slope, place, centre in zip(sds, slopes, places, centres, strict=True)
+        )
+        direction, moments = adam.direction(slopes, moments, SECOND_DECAY)
+        share = (done + i) / planned
+        now = (rate * (1.0 - 0.9 * jnp.maximum(0.0, 2.0 * share - 1.0))).astype(means.words.dtype)
+        words, contexts = (
+            place + now * sd * step for place, sd, step in zip(places, sds, direction, strict=True)
+        )
+        return means._replace(words=words, contexts=contexts), moments
+
+    return jax.lax.fori_loop(0, passes, one, (means, _begin(means) if moments is None else moments))
+
+
+def _refreshed(batch, prior, means):
+    """Optimal variances for the means, one step of the fixed-point iteration."""
+    if means.word_variances is None:
+        means = means._replace(word_variances=prior.word_variances, context_variances=prior.context_variances)
+    words, contexts = likelihood.over_tiles(batch, means, likelihood.tile_curvatures)
+    return means._replace(
+        word_variances=1.0 / (1.0 / prior.word_variances + words),
+        context_variances=1.0 / (1.0 / prior.context_variances + contexts),
+    )
+
+
+def _published_filter(batch, prior, start, key, passes):
+    """Reparameterised gradients from one draw, for means and logarithms of standard deviations."""
+    sds = jnp.sqrt(prior.word_variances), jnp.sqrt(prior.context_variances)
+    centres = prior.words, prior.contexts
+    logs = tuple(jnp.log(sd) for sd in sds)
+    parameters = (tuple(jnp.asarray(array) for array in start), logs)
+
+    def one(i, carried):
+        (means, logs), moments = carried
+        noise = [
+            jr.normal(k, sd.shape, sd.dtype) for k, sd in zip(jr.split(jr.fold_in(key, i)), sds, strict=True)
+        ]
+        widths = [jnp.exp(log) for log in logs]
+        draws = [mean + width * e for mean, width, e in zip(means, widths, noise, strict=True)]
+        slopes = likelihood.over_tiles(batch, Moments(*draws), likelihood.tile_gradients)
+        of_means = tuple(
+            slope - (mean - centre) / sd**2
+            for slope, mean, centre, sd in zip(slopes, means, centres, sds, strict=True)
+        )
+        of_logs = tuple(
+            slope * e * width + 1.0 - (width / sd) ** 2
+            for slope, e, width, sd in zip(slopes, noise, widths, sds, strict=True)
+        )
+        direction, moments = adam.direction((of_means, of_logs), moments, SECOND_DECAY)
+        return jax.tree.map(lambda x, step: x + PAPER_RATE * step, (means, logs), direction), moments
+
+    (means, logs), _ = jax.lax.fori_loop(0, passes, one, (parameters, adam.begin(parameters)))
+    return Moments(*means, *(jnp.exp(2.0 * log) for log in logs))

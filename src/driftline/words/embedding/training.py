@@ -1,0 +1,246 @@
+"""`words.fit`: from counts to an atlas, with progress, checkpoints and a way to go on when interrupted."""
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Literal
+
+import jax
+import numpy as np
+
+from driftline.words.atlas.forward import forward
+from driftline.words.atlas.model import Atlas
+from driftline.words.atlas.paths import Between, Paths
+from driftline.words.counts import Counts
+from driftline.words.embedding import checkpoints, memory
+from driftline.words.embedding.held_out import interpolated_scores
+from driftline.words.embedding.problem import Problem
+from driftline.words.embedding.progress import FitProgress, FitReporter
+from driftline.words.embedding.published import PublishedSmoother
+from driftline.words.embedding.smoothing import Smoother
+from driftline.words.embedding.stepwise import Stepwise
+from driftline.words.settings import Settings
+
+BETWEEN: dict[str, Between] = {
+    "dsg-s": "smoothed",
+    "dsg-f": "filtered",
+    "sgp": "independent",
+    "sgi": "independent",
+}
+LOOK = 10  # passes between two looks at the objective, which costs about as much as a pass
+
+
+def fit(
+    counts: Counts,
+    method: Literal["dsg-s", "dsg-f", "sgp", "sgi"] = "dsg-s",
+    dim: int = 100,
+    *,
+    drift: float = 1e-3,
+    scale: float = 1.0,
+    prior: Literal["diffusion", "stationary"] = "diffusion",
+    ratio: float = 1.0,
+    exponent: float = 0.75,
+    optimiser: Literal["fast", "paper"] = "fast",
+    passes: Iterable[int] = (),
+    hold_out: Iterable[int] = (),
+    seed: int = 0,
+    checkpoint: str | os.PathLike | None = None,
+    resume: bool = False,
+    every: float = 60.0,
+    progress: bool | None | Callable[[FitProgress], object] = None,
+) -> Atlas:
+    """Fit embeddings that drift through time.
+
+    Args:
+        counts: From `words.count`.
+        method: "dsg-s": all steps at once, the default; "dsg-f": step after step, each with its past; "sgp"
+            and "sgi": point estimates without dynamics, as baselines.
+        dim: Dimension of the embeddings.
+        drift: Variance that an embedding gathers in a year. Texts of a few years, such as tweets, want 1.
+        scale: Width of the pull towards zero.
+        prior: "diffusion", the papers' joint form, or "stationary", its normalised form.
+        ratio: Negative for each positive count.
+        exponent: Flattens the distribution of negative contexts.
+        optimiser: "fast", or "paper" for the published one, which takes many times as long.
+        passes: Passes of each phase of the optimiser, if not as many as usual.
+        hold_out: Steps that the fit must not see; their score is shown with the progress.
+        seed: The same seed gives the same numbers.
+        checkpoint: File to which the state is saved now and then, and when the fit is interrupted.
+        resume: Whether to go on from that file. The result is the same as without the interruption.
+        every: Seconds between two checkpoints.
+        progress: True, False, a function of a `FitProgress`, or None for a line if there is a terminal.
+    """
+    if isinstance(passes, int):
+        passes = (passes,)
+    settings = Settings(
+        method=method,
+        dim=dim,
+        drift=drift,
+        scale=scale,
+        prior=prior,
+        ratio=ratio,
+        exponent=exponent,
+        optimiser=optimiser,
+        passes=tuple(passes),
+        seed=seed,
+    )
+    held_out = _steps(hold_out, len(counts))
+    problem = Problem(counts, settings, np.setdiff1d(np.arange(len(counts)), held_out))
+    _check(problem, resume, checkpoint)
+    memory.check(problem)
+    trainer = make_trainer(problem)
+    state, history = run(trainer, problem, held_out, checkpoint, resume, every, progress)
+    return as_atlas(problem, trainer.finish(state), history)
+
+
+def make_trainer(problem: Problem) -> Smoother | PublishedSmoother | Stepwise:
+    """Who trains a problem."""
+    if problem.settings.method != "dsg-s":
+        return Stepwise(problem)
+    return PublishedSmoother(problem) if problem.settings.optimiser == "paper" else Smoother(problem)
+
+
+def run(
+    trainer: Any,
+    problem: Problem,
+    held_out: np.ndarray,
+    checkpoint: str | os.PathLike | None,
+    resume: bool,
+    every: float,
+    progress: Any,
+) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Train to the end of the plan; returns the last state and what was seen on the way."""
+    history: list[dict[str, Any]] = []
+    done = 0
+    if resume and checkpoint is not None:
+        state, done, history = checkpoints.read(checkpoint, problem)
+    else:
+        state = trainer.begin()
+    saved = time.monotonic()
+    with FitReporter(progress, trainer.plan) as report, Interruption() as interruption:
+        while done < len(trainer.plan):
+            state = jax.block_until_ready(trainer.advance(state, done))
+            done += 1
+            objective, score = _look(trainer, problem, held_out, state, done)
+            if objective is not None:
+                phase = trainer.plan[done - 1]
+                history.append({"done": done, "phase": phase, "objective": objective, "score": score})
+            report.update(done, objective, score)
+            late = time.monotonic() - saved >= every
+            if checkpoint is not None and (late or interruption.asked):
+                checkpoints.write(checkpoint, problem, state, done, history)
+                saved = time.monotonic()
+            if interruption.asked:
+                raise KeyboardInterrupt
+    return state, history
+
+
+class Interruption:
+    """Ctrl-C asks for a stop at the end of the pass, when the state is whole; a second one stops at once."""
+
+    def __init__(self):
+        self.asked = False
+        self._before: Any = None
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            self._before = signal.signal(signal.SIGINT, self._ask)
+        return self
+
+    def __exit__(self, *_):
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _ask(self, *_):
+        if self.asked:
+            raise KeyboardInterrupt
+        self.asked = True
+
+
+def _look(trainer, problem, held_out, state, done):
+    """The objective and the held-out score, now and then and at the end of a phase."""
+    plan = trainer.plan
+    ends = done == len(plan) or plan[done] != plan[done - 1]
+    if problem.settings.method != "dsg-s" or not (ends or done % LOOK == 0):
+        return None, None
+    phase = plan[done - 1]
+    objective = trainer.objective(state, phase)
+    if not np.isfinite(objective):
+        raise ArithmeticError(
+            f"the objective is {objective} after {done} passes of {len(plan)} (phase {phase}): the fit "
+            f"diverged; take a smaller drift= (now {problem.settings.drift}) "
+            f"or scale= (now {problem.settings.scale})"
+        )
+    if not len(held_out) or phase == "level":
+        return objective, None
+    moments = trainer.moments(state)
+    scores = interpolated_scores(problem, held_out, np.asarray(moments.words), np.asarray(moments.contexts))
+    return objective, float(scores.mean())
+
+
+def as_atlas(problem: Problem, found: dict[str, Any], history: list[dict[str, Any]]) -> Atlas:
+    """The result of a fit, with all that is needed to ask it questions."""
+    counts, settings = problem.counts, problem.settings
+    knots = problem.knots
+    sides = [
+        Paths(
+            knots=knots,
+            drift=problem.drift,
+            mean=found[f"{side}s"],
+            variance=found.get(f"{side}_variances"),
+            lag_covariance=found.get(f"{side}_lag_covariances"),
+            between=BETWEEN[settings.method],
+            forward=forward(problem.dates, settings.drift, settings.scale)
+            if settings.method == "dsg-f"
+            else None,
+        )
+        for side in ("word", "context")
+    ]
+    return Atlas(
+        vocabulary=counts.vocabulary,
+        dates=problem.dates,
+        knots=knots,
+        words=sides[0],
+        contexts=sides[1],
+        drift=problem.drift,
+        occurrences=counts.occurrences[problem.training][knots.step, knots.word],
+        tokens=counts.tokens[problem.training],
+        settings=settings.to_facts(),
+        provenance=counts.provenance | {"left_out": [int(t) for t in _left_out(problem)]},
+        history={
+            name: [entry[name] for entry in history] for name in ("done", "phase", "objective", "score")
+        },
+        elbo=found.get("elbo"),
+    )
+
+
+def _left_out(problem):
+    return np.setdiff1d(np.arange(len(problem.counts)), problem.training)
+
+
+def _steps(hold_out, num_steps):
+    steps = np.unique(np.asarray(list(hold_out), np.int64))
+    wrong = steps[(steps < 0) | (steps >= num_steps)]
+    if len(wrong):
+        raise ValueError(f"hold_out has step {wrong[0]}, but the counts have steps 0 to {num_steps - 1}")
+    return steps
+
+
+def _check(problem, resume, checkpoint):
+    if not isinstance(problem.counts, Counts):
+        raise TypeError(f"words.fit takes counts from words.count, not {type(problem.counts).__name__}")
+    if len(problem.training) < 2:
+        raise ValueError(
+            f"{len(problem.training)} time steps are left to fit; drift needs at least two: hold out fewer"
+        )
+    if not any(len(step.words) for step in problem.steps):
+        raise ValueError(
+            "no step has a pair of words of the vocabulary: count with a larger vocabulary or window"
+        )
+    if resume and checkpoint is None:
+        raise ValueError("resume=True needs checkpoint=, the file to go on from")
+    if checkpoint is not None and not Path(checkpoint).absolute().parent.is_dir():
+        raise ValueError(f"checkpoint={os.fspath(checkpoint)!r}: there is no such folder; make it first")

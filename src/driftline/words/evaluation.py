@@ -1,0 +1,162 @@
+"""`words.evaluate`: the papers' comparison of methods by how well they predict unseen time steps."""
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from driftline.words.counts import Counts
+
+METHODS = ("sgi", "sgp", "dsg-f", "dsg-s", "dsg-s-past")
+TASKS = {
+    "sgi": "from the step before",
+    "sgp": "from the step before",
+    "dsg-f": "from all steps before",
+    "dsg-s": "from all other steps, before and after",
+    "dsg-s-past": "from all steps before",
+}
+ZERO = float(np.log(0.5))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Scores:
+    """Scores of one method.
+
+    Attributes:
+        steps: Steps that it predicted.
+        scores: Log-likelihood of each divided by the sum of its counts.
+        seconds: How long that took.
+    """
+
+    steps: np.ndarray
+    scores: np.ndarray
+    seconds: float
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Evaluation:
+    """Scores of several methods on the same corpus; print it for a table.
+
+    Attributes:
+        dates: Dates of all steps.
+        held_out: Steps that smoothing was not shown, on which all methods are compared.
+        methods: Scores by method.
+        settings: Hyperparameters that all methods share.
+    """
+
+    dates: np.ndarray
+    held_out: np.ndarray
+    methods: dict[str, Scores]
+    settings: dict[str, Any]
+
+    def mean(self, method: str) -> float:
+        """Mean score of a method over the held-out steps that it predicted."""
+        found = self.methods[method]
+        return float(found.scores[np.isin(found.steps, self.held_out)].mean())
+
+    def __str__(self):
+        rows = [("method", "held-out steps", "all it predicted", "worst", "best", "seconds", "predicts")]
+        for name, found in self.methods.items():
+            both = f"{self.mean(name):.4f}", f"{found.scores.mean():.4f} ({len(found.steps)})"
+            ends = f"{found.scores.min():.4f}", f"{found.scores.max():.4f}"
+            rows.append((name, *both, *ends, f"{found.seconds:.0f}", TASKS[name]))
+        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+        note = (
+            f"Mean log-likelihood per count of {len(self.held_out)} held-out steps of {len(self.dates)}; "
+            f"zero embeddings score {ZERO:.4f}.\ndsg-s sees what comes after a step and the others do not: "
+            "they solve different tasks, and only dsg-s-past and dsg-f solve the same."
+        )
+        return "\n".join([*lines, "", note])
+
+    def to_facts(self) -> dict[str, Any]:
+        """Everything, as JSON can say it."""
+        return {
+            "dates": [str(date) for date in self.dates],
+            "held_out": self.held_out.tolist(),
+            "settings": self.settings,
+            "methods": {
+                name: {
+                    "mean_held_out": self.mean(name),
+                    "mean": float(found.scores.mean()),
+                    "steps": found.steps.tolist(),
+                    "scores": found.scores.tolist(),
+                    "seconds": found.seconds,
+                    "predicts": TASKS[name],
+                }
+                for name, found in self.methods.items()
+            },
+        }
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything to a JSON file."""
+        Path(path).write_text(json.dumps(self.to_facts(), indent=1, allow_nan=False) + "\n")
+
+    def plot(self, path: str | os.PathLike) -> None:
+        """Draw scores against dates, a curve for each method, into a picture file."""
+        from driftline.words.figures import draw_scores
+
+        draw_scores(self, path)
+
+
+def evaluate(
+    counts: Counts,
+    methods: Sequence[str] = ("sgi", "sgp", "dsg-f", "dsg-s"),
+    dim: int = 100,
+    *,
+    hold_out: Iterable[int] | None = None,
+    tell: Callable[[str], object] | None = None,
+    **settings: Any,
+) -> Evaluation:
+    """Compare methods by the papers' protocol.
+
+    Smoothing is fitted without the held-out steps and interpolates its modes linearly in time. The other
+    methods go through the steps in order and predict each from the mode of the step before, then learn it.
+
+    Args:
+        counts: From `words.count`.
+        methods: Any of "sgi", "sgp", "dsg-f", "dsg-s", and "dsg-s-past": smoothing that is fitted anew for
+            each held-out step, to the steps before it only, so that it solves the same task as filtering.
+        dim: Dimension of the embeddings.
+        hold_out: Steps that smoothing does not see; by default every tenth, from the fifth on (with fewer
+            than 50 steps every fifth, from the first on), as in the paper.
+        tell: A function that is told in a line what is going on.
+        settings: More arguments of `words.fit`, for all methods.
+    """
+    unknown = [method for method in methods if method not in METHODS]
+    if unknown:
+        raise ValueError(f"methods has {unknown[0]!r}; choose from {', '.join(METHODS)}")
+    if not methods:
+        raise ValueError(f"methods is empty; choose from {', '.join(METHODS)}")
+    passes = settings.pop("passes", {})
+    if not isinstance(passes, dict):
+        raise TypeError("passes must be a dictionary here, with the passes of each method")
+    chosen = default_steps(len(counts)) if hold_out is None else np.unique(np.asarray(list(hold_out), int))
+    if not len(chosen) or chosen[0] < 0 or chosen[-1] >= len(counts):
+        raise ValueError(f"hold_out must name some of the steps 0 to {len(counts) - 1}")
+    # Here, so that a table can be read and drawn without JAX.
+    from driftline.words.embedding import comparison
+
+    found = {}
+    for method in methods:
+        begun = time.monotonic()
+        steps, scores = comparison.predict(
+            counts, method, chosen, dim=dim, passes=passes.get(method, ()), tell=tell, **settings
+        )
+        found[method] = Scores(steps, scores, time.monotonic() - begun)
+        if tell is not None:
+            tell(f"{method}: {np.mean(scores[np.isin(steps, chosen)]):.4f}, {found[method].seconds:.0f} s")
+    return Evaluation(counts.dates, chosen, found, {"dim": dim} | settings)
+
+
+def default_steps(num_steps: int) -> np.ndarray:
+    """Steps that are held out if none are named."""
+    return np.arange(4, num_steps, 10) if num_steps >= 50 else np.arange(0, num_steps, 5)

@@ -1,0 +1,108 @@
+"""Pictures of word models."""
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from driftline.words.atlas.results import Similarity
+    from driftline.words.evaluation import Evaluation
+
+COLORS = {"sgi": "#b0b0b0", "sgp": "#d98c00", "dsg-f": "#3a9b6f", "dsg-s": "#1f5fa8", "dsg-s-past": "#7f4fa8"}
+PALETTE = ("#1f5fa8", "#d98c00", "#3a9b6f", "#7f4fa8", "#b8433f", "#5c6b73")
+
+
+def draw_scores(evaluation: "Evaluation", path: str | os.PathLike) -> None:
+    """Scores against dates, a curve for each method."""
+    figure, ax = new_figure()
+    zero = float(np.log(0.5))
+    ax.axhline(zero, color="0.6", linewidth=0.8, linestyle=":")
+    for name, found in evaluation.methods.items():
+        few = len(found.steps) <= len(evaluation.held_out)
+        style: dict[str, Any] = {"marker": "o", "markersize": 4, "zorder": 3} if few else {"alpha": 0.85}
+        label = f"{name}  {evaluation.mean(name):.4f}"
+        ax.plot(
+            evaluation.dates[found.steps],
+            found.scores,
+            linewidth=1.3,
+            color=COLORS[name],
+            label=label,
+            **style,
+        )
+    ax.annotate(
+        "zero embeddings", (0.995, zero), xycoords=("axes fraction", "data"), ha="right", va="bottom",
+        fontsize=8, color="0.45",
+    )  # fmt: skip
+    ax.set_title("How well time steps are predicted that were not seen", loc="left", fontweight="bold")
+    ax.set_ylabel("log-likelihood per count")
+    ax.legend(frameon=False, title="mean of held-out steps", alignment="left", ncols=2, loc="lower right")
+    figure.savefig(path, dpi=150)
+
+
+def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, title: str | None = None) -> None:
+    """Similarity of pairs of words over time, with bands; pale where one of the two does not occur.
+
+    Args:
+        found: Answers of `Atlas.similarity`.
+        path: A picture file.
+        title: What stands above it, if not the words.
+    """
+    figure, ax = new_figure()
+    ax.axhline(0.0, color="0.6", linewidth=0.8, linestyle=":")
+    ends = []
+    for k, pair in enumerate(found):
+        color = PALETTE[k % len(PALETTE)]
+        used = _in_use(pair)
+        if pair.lower is not None and pair.upper is not None:
+            for where, alpha in ((None, 0.06), (used, 0.16)):
+                ax.fill_between(
+                    pair.dates, pair.lower, pair.upper, where=where, color=color, alpha=alpha, linewidth=0
+                )
+        ax.plot(pair.dates, pair.mean, color=color, linewidth=1.1, alpha=0.6, linestyle=(0, (4, 2)))
+        ax.plot(pair.dates, np.where(used, pair.mean, np.nan), color=color, linewidth=2.2)
+        ends.append((float(pair.mean[-1]), f"{pair.a} – {pair.b}", color))
+    _label_ends(ax, found[0].dates[-1], ends)
+    names = " and ".join((found[0].a, found[0].b)) if len(found) == 1 else "some pairs of words"
+    ax.set_title(title or f"Similarity of {names}", loc="left", fontweight="bold")
+    has_band = any(pair.lower is not None for pair in found)
+    ax.set_ylabel("cosine: mean and 90 % band" if has_band else "cosine")
+    note = "Pale and dashed: one of the two words is hardly used around that date."
+    ax.annotate(note, (0.0, -0.1), xycoords="axes fraction", fontsize=8, color="0.4", va="top")
+    figure.savefig(path, dpi=150)
+
+
+def _in_use(pair, years: int = 15, least: int = 3):
+    """Where both words occur at least a few times in the years around."""
+    days = pair.dates.astype("datetime64[D]").astype(np.int64)
+    reach = years * 365
+    first, last = np.searchsorted(days, days - reach), np.searchsorted(days, days + reach, side="right")
+    sums = [np.append(0, np.cumsum(each)) for each in (pair.a_occurrences, pair.b_occurrences)]
+    return np.all([total[last] - total[first] >= least for total in sums], axis=0)
+
+
+def _label_ends(ax, date, ends, gap: float = 0.055):
+    """Names at the right ends of curves, moved apart where they would overlap."""
+    low, high = ax.get_ylim()
+    gap *= high - low
+    last = -np.inf
+    for height, text, color in sorted(ends):
+        last = max(height, last + gap)
+        ax.annotate(
+            text, (date, last), xytext=(8, 0), textcoords="offset points", color=color, va="center",
+            fontweight="bold", annotation_clip=False,
+        )  # fmt: skip
+
+
+def new_figure() -> tuple[Any, Any]:
+    """A figure and its axes, for files only."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise ImportError("pictures need matplotlib: pip install matplotlib") from error
+    figure = Figure(figsize=(9, 4.6), layout="constrained")
+    ax = figure.subplots()
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.margins(x=0.01)
+    return figure, ax

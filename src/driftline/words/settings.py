@@ -1,0 +1,80 @@
+"""What a word model is made of, besides its counts: hyperparameters, with the papers' values as defaults."""
+
+import dataclasses
+import math
+from typing import Any, Literal
+
+METHODS = ("dsg-s", "dsg-f", "sgp", "sgi")
+PRIORS = ("diffusion", "stationary")
+OPTIMISERS = ("fast", "paper")
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """Hyperparameters of a fit.
+
+    Attributes:
+        method: "dsg-s" (smoothing), "dsg-f" (filtering), "sgp" or "sgi" (point estimates step by step,
+            started from the step before or from random numbers).
+        dim: Dimension of the embeddings.
+        drift: Variance that an embedding gathers in a year, D.
+        scale: Width of the pull towards zero.
+        prior: "diffusion", the papers' joint form, or "stationary", its normalised form, which does not
+            narrow as steps are added.
+        ratio: Negative for each positive count.
+        exponent: Flattens the distribution of negative contexts.
+        optimiser: "fast", or "paper" for the published one.
+        passes: How often the optimiser goes through the counts, in each of its phases.
+        seed: The same seed gives the same numbers.
+    """
+
+    method: Literal["dsg-s", "dsg-f", "sgp", "sgi"] = "dsg-s"
+    dim: int = 100
+    drift: float = 1e-3
+    scale: float = 1.0
+    prior: Literal["diffusion", "stationary"] = "diffusion"
+    ratio: float = 1.0
+    exponent: float = 0.75
+    optimiser: Literal["fast", "paper"] = "fast"
+    passes: tuple[int, ...] = ()
+    seed: int = 0
+
+    def __post_init__(self):
+        for name, value, known in (
+            ("method", self.method, METHODS),
+            ("prior", self.prior, PRIORS),
+            ("optimiser", self.optimiser, OPTIMISERS),
+        ):
+            if value not in known:
+                raise ValueError(f"{name}={value!r}; choose one of {', '.join(known)}")
+        _check_whole("dim", self.dim, 1)
+        _check_whole("seed", self.seed, 0)
+        for name in ("drift", "scale", "ratio", "exponent"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise ValueError(f"{name}={value!r}; a positive number is needed")
+        object.__setattr__(self, "passes", tuple(self.passes) or default_passes(self.method, self.optimiser))
+        wanted = len(default_passes(self.method, self.optimiser))
+        if len(self.passes) != wanted:
+            raise ValueError(
+                f"passes={self.passes}; {self.method} with optimiser={self.optimiser!r} has {wanted} "
+                f"phase{'s' if wanted > 1 else ''}, such as {default_passes(self.method, self.optimiser)}"
+            )
+        for number in self.passes:
+            _check_whole("passes", number, 0)
+
+    def to_facts(self) -> dict[str, Any]:
+        """The settings as JSON can say them."""
+        return dataclasses.asdict(self) | {"passes": list(self.passes)}
+
+
+def default_passes(method: str, optimiser: str) -> tuple[int, ...]:
+    """How often each phase goes through the counts (`docs/words.md`)."""
+    if method == "dsg-s":
+        return (60, 60, 0) if optimiser == "fast" else (5000, 1000)
+    return (60,) if optimiser == "fast" else (5000,)
+
+
+def _check_whole(name, value, least):
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        raise ValueError(f"{name}={value!r}; a whole number of at least {least} is needed")

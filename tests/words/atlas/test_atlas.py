@@ -1,0 +1,271 @@
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import scipy.linalg
+from scipy.stats import norm
+
+from driftline.words.atlas.forward import forward
+from driftline.words.atlas.model import Atlas
+from driftline.words.atlas.paths import Paths
+from support.atlases import DRIFT, SCALE, dense_prior, known_atlas
+
+PRESENT = np.random.default_rng(11).random((30, 12)) < 0.5
+PRESENT[:, [2, 9]] = True
+PRESENT[7] = False  # a word that never occurs
+PRESENT[8] = np.arange(12) < 3  # and one that goes out of use
+
+
+@pytest.fixture(scope="module")
+def known():
+    return known_atlas(PRESENT, dim=5, seed=1, noise=0.3)
+
+
+@pytest.fixture(scope="module")
+def atlas(known):
+    return known.atlas
+
+
+def with_paths(atlas, **changes):
+    fields = {name: getattr(atlas, name) for name in atlas.__dataclass_fields__}
+    words = {name: getattr(atlas.words, name) for name in atlas.words.__dataclass_fields__}
+    return Atlas(**(fields | {"words": Paths(**(words | changes))}))
+
+
+@pytest.fixture(scope="module")
+def independent(atlas):
+    return with_paths(atlas, variance=None, lag_covariance=None, between="independent")
+
+
+@pytest.fixture(scope="module")
+def filtered(atlas):
+    ahead = forward(atlas.dates, DRIFT, SCALE)
+    return with_paths(atlas, lag_covariance=None, between="filtered", forward=ahead)
+
+
+def cosine(a, b):
+    return a @ b / np.linalg.norm(a) / np.linalg.norm(b)
+
+
+def around(atlas, word, step, window=2):
+    rows = (atlas.knots.word == word) & (np.abs(atlas.knots.step - step) <= window)
+    return int(atlas.occurrences[rows].sum())
+
+
+def test_neighbours_are_the_largest_cosines_of_words_in_use(known, atlas):
+    step = 9
+    found = atlas.neighbors("word3", atlas.dates[step], 6)
+    every = {
+        i: cosine(known.mean[3, step], known.mean[i, step])
+        for i in range(30)
+        if i != 3 and around(atlas, i, step) >= 1
+    }
+    best = sorted(every, key=lambda i: -every[i])[:6]
+    assert found.words == tuple(f"word{i}" for i in best)
+    np.testing.assert_allclose(found.similarities, [every[i] for i in best], rtol=1e-9)
+    assert found.date == found.vector_date == atlas.dates[step]
+    assert (found.lower < found.expected).all()
+    assert (found.expected < found.upper).all()
+    np.testing.assert_array_equal(found.support, [around(atlas, i, step) for i in best])
+    assert found.word_support == around(atlas, 3, step)
+
+
+def test_words_out_of_use_are_no_neighbours(atlas):
+    found = atlas.neighbors("word3", atlas.dates[9], 100)
+    assert not {"word3", "word7", "word8"} & set(found.words)
+    assert "word8" in atlas.neighbors("word3", atlas.dates[9], 100, min_count=0).words
+    few = atlas.neighbors("word3", atlas.dates[9], 100, min_count=60)
+    assert 0 < len(few.words) < len(found.words)
+    assert (few.support >= 60).all()
+
+
+def test_similarity_is_the_cosine_at_every_step(known, atlas):
+    found = atlas.similarity("word0", "word4")
+    expected = [cosine(known.mean[0, t], known.mean[4, t]) for t in range(12)]
+    np.testing.assert_allclose(found.cosine, expected, rtol=1e-9)
+    np.testing.assert_array_equal(found.dates, atlas.dates)
+    assert (found.lower < found.upper).all()
+    same = atlas.similarity("word0", "word0")
+    np.testing.assert_allclose([same.lower, same.mean, same.upper], 1.0, rtol=1e-12)
+
+
+def test_trajectories_and_frequencies(known, atlas):
+    found = atlas.trajectory("word5")
+    np.testing.assert_allclose(found.mean, known.mean[5], rtol=1e-9)
+    np.testing.assert_allclose(found.sd**2, np.einsum("ktt->tk", known.covariance[5]), rtol=1e-9)
+    rows = atlas.knots.word == 5
+    np.testing.assert_array_equal(found.occurrences[atlas.knots.step[rows]], atlas.occurrences[rows])
+    assert found.occurrences.sum() == atlas.occurrences[rows].sum()
+    np.testing.assert_allclose(atlas.frequency("word5"), found.occurrences / 10_000)
+
+
+def dense_change(known, first, second):
+    """Distances and evidence for all words in use at both steps, from the dense posterior."""
+    atlas = known.atlas
+    supports = {
+        i: (around(atlas, i, first), around(atlas, i, second))
+        for i in range(len(PRESENT))
+        if min(around(atlas, i, first), around(atlas, i, second)) >= 10
+    }
+    words = list(supports)
+    root = np.array([min(supports[i]) for i in words])[:, None] ** 0.25
+    start, end = known.mean[words, first], known.mean[words, second]
+    turn = scipy.linalg.orthogonal_procrustes(root * start, root * end)[0]
+    prior = dense_prior(atlas.dates)
+    spread = prior[first, first] + prior[second, second] - 2 * prior[first, second]
+    result = {}
+    for row, i in enumerate(words):
+        shift = end[row] - start[row] @ turn
+        contrast = np.hstack([-turn.T, np.eye(5)])
+        cov = known.covariance[i]
+        joint = np.block([[np.diag(cov[:, s, t]) for t in (first, second)] for s in (first, second)])
+        sd = np.sqrt(np.diag(contrast @ joint @ contrast.T))
+        evidence = norm.logpdf(0, 0, np.sqrt(spread)) * 5 - norm.logpdf(0, shift, sd).sum()
+        result[i] = 1 - cosine(start[row] @ turn, end[row]), evidence, supports[i]
+    return result
+
+
+@pytest.mark.parametrize(("first", "second"), [(2, 9), (9, 2), (0, 11), (4, 5)])
+def test_change_is_ranked_with_the_evidence_of_the_dense_posterior(known, atlas, first, second):
+    expected = dense_change(known, first, second)
+    found = atlas.changed(atlas.dates[first], atlas.dates[second], n=100, probability=0.7)
+    places = [atlas.index(word) for word in found.words]
+    assert sorted(places) == sorted(expected)
+    np.testing.assert_allclose(found.distances, [expected[i][0] for i in places], rtol=1e-7, atol=1e-12)
+    np.testing.assert_allclose(found.log_factors, [expected[i][1] for i in places], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(found.probabilities, 1 / (1 + np.exp(-found.log_factors)), rtol=1e-12)
+    np.testing.assert_array_equal(found.start_support, [expected[i][2][0] for i in places])
+    np.testing.assert_array_equal(found.end_support, [expected[i][2][1] for i in places])
+    called = found.probabilities >= 0.7
+    assert found.num_changed == called.sum()
+    assert found.num_compared == len(expected)
+    assert called[: called.sum()].all()
+    assert (np.diff(found.distances[called]) <= 0).all()
+    assert (np.diff(found.probabilities[~called]) <= 0).all()
+    assert (found.lower < found.upper).all()
+    assert found.start == atlas.dates[first]
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.2])
+def test_unmoved_words_are_called_no_more_often_than_stated(noise):
+    known = known_atlas(np.ones((2000, 6), bool), dim=6, seed=8, noise=noise, unmoved=(1000, 1, 4))
+    atlas = known.atlas
+    found = atlas.changed(atlas.dates[1], atlas.dates[4], n=2000, min_count=0)
+    places = np.array([atlas.index(word) for word in found.words])
+    called = found.probabilities >= found.threshold
+    rate, stated = called[places < 1000].mean(), 0.05 / 0.95
+    assert rate <= stated + 5 * np.sqrt(stated / 1000)
+    assert called[places >= 1000].mean() > 4 * rate
+
+
+def test_fewer_words_are_the_first_of_all(atlas):
+    every = atlas.changed(atlas.dates[2], atlas.dates[9], n=100)
+    some = atlas.changed(atlas.dates[2], atlas.dates[9], n=4)
+    assert some.words == every.words[:4]
+    assert some.num_compared == every.num_compared
+
+
+def test_a_rotation_of_a_whole_step_is_no_change(known):
+    turned = np.linalg.qr(np.random.default_rng(0).standard_normal((5, 5)))[0]
+    atlas = with_paths(known.atlas, variance=None, lag_covariance=None, between="independent")
+    mean = atlas.words.mean.copy()
+    late, early = atlas.knots.step == 9, atlas.knots.step == 2
+    both = np.intersect1d(atlas.knots.word[late], atlas.knots.word[early])
+    late &= np.isin(atlas.knots.word, both)
+    early &= np.isin(atlas.knots.word, both)
+    mean[late] = mean[early] @ turned.T
+    found = with_paths(atlas, mean=mean)
+    steps = found.dates[2], found.dates[9]
+    np.testing.assert_allclose(found.changed(*steps, n=100, min_count=1).distances, 0.0, atol=1e-12)
+    closest = found.counterparts("word4", at=steps[0], when=steps[1])
+    assert closest.words[0] == "word4"
+    np.testing.assert_allclose(closest.similarities[0], 1.0)
+
+
+def test_counterparts_compare_a_turned_vector_with_another_date(known, atlas):
+    found = atlas.counterparts("word4", at=atlas.dates[2], when=atlas.dates[9], n=3)
+    supports = np.array([min(around(atlas, i, 2), around(atlas, i, 9)) for i in range(30)])
+    root = (supports**0.25)[:, None]
+    turn = scipy.linalg.orthogonal_procrustes(root * known.mean[:, 2], root * known.mean[:, 9])[0]
+    every = {
+        i: cosine(known.mean[4, 2] @ turn, known.mean[i, 9]) for i in range(30) if around(atlas, i, 9) >= 1
+    }
+    best = sorted(every, key=lambda i: -every[i])[:3]
+    assert found.words == tuple(f"word{i}" for i in best)
+    np.testing.assert_allclose(found.similarities, [every[i] for i in best], rtol=1e-8)
+    assert (found.vector_date, found.date) == (atlas.dates[2], atlas.dates[9])
+    assert "word4" in atlas.counterparts("word4", at=atlas.dates[2], when=atlas.dates[9], n=100).words
+    assert "word4" not in atlas.counterparts("word4", at=atlas.dates[2], when=atlas.dates[2], n=100).words
+
+
+def test_point_estimates_have_no_bands_and_no_probabilities(independent):
+    dates = independent.dates
+    found = independent.changed(dates[2], dates[9])
+    assert found.probabilities is found.log_factors is found.lower is found.num_changed is None
+    assert (np.diff(found.distances) <= 0).all()
+    assert independent.neighbors("word3", dates[9]).lower is None
+    similarity = independent.similarity("word0", "word4")
+    assert similarity.lower is None
+    np.testing.assert_array_equal(similarity.mean, similarity.cosine)
+    assert independent.trajectory("word0").sd is None
+    assert "no probabilities with this method" in str(found)
+
+
+def test_a_filter_has_bands_at_a_date_but_no_joint_posterior_of_two(filtered):
+    dates = filtered.dates
+    assert filtered.changed(dates[2], dates[9]).probabilities is None
+    assert filtered.neighbors("word3", dates[9]).lower is not None
+    assert filtered.counterparts("word3", dates[2], dates[9]).lower is not None
+
+
+def test_answers_print_as_tables(atlas, independent):
+    text = str(atlas.neighbors("word3", atlas.dates[9], 2)).splitlines()
+    assert text[0].startswith("Closest to word3 (")
+    assert text[1].split() == ["word", "similarity", "expected", "lower", "upper", "count"]
+    assert len(text) == 4
+    bare = str(independent.neighbors("word3", atlas.dates[9], 2)).splitlines()
+    assert bare[1].split() == ["word", "similarity", "count"]
+    change = str(atlas.changed(atlas.dates[2], atlas.dates[9], n=3)).splitlines()
+    assert change[0].startswith(f"Change from {atlas.dates[2]} to {atlas.dates[9]}: ")
+    assert "changed with probability 0.95 or more" in change[0]
+    assert str(atlas.trajectory("word3")).splitlines()[1].split()[:3] == ["date", "length", "spread"]
+    assert str(atlas.similarity("word3", "word4")).splitlines()[0] == "Similarity of word3 and word4"
+    assert repr(atlas).startswith("Atlas(dsg-s, 12 steps from 1900-01-01 to ")
+
+
+def test_answers_become_frames(atlas):
+    pandas = pytest.importorskip("pandas")
+    frame = atlas.changed(atlas.dates[2], atlas.dates[9], n=3).to_frame()
+    assert frame.index.name == "word"
+    assert list(frame.columns[:2]) == ["distance", "expected"]
+    assert len(frame) == 3
+    assert isinstance(atlas.similarity("word0", "word1").to_frame().index, pandas.DatetimeIndex)
+
+
+def test_what_is_not_there_is_named_with_a_remedy(atlas):
+    with pytest.raises(KeyError, match=r"'wordd3' is not one of the 30 words .*; did you mean 'word3'"):
+        atlas.neighbors("wordd3", 1905)
+    with pytest.raises(ValueError, match="1700 is .* days from the nearest step, 1900-01-01"):
+        atlas.neighbors("word3", 1700)
+    with pytest.raises(ValueError, match="are both at the step 1900-01-01; choose dates further apart"):
+        atlas.changed(1900, "1900-01")
+    with pytest.raises(ValueError, match="no word occurs at least 9999 times within 2 steps of 1900-01-01"):
+        atlas.changed(1900, atlas.dates[-1], min_count=9999)
+    with pytest.raises(ValueError, match=r"probability=1.0; a number between 0 and 1 is needed"):
+        atlas.changed(1900, atlas.dates[-1], probability=1.0)
+    with pytest.raises(ValueError, match="n=-1; a whole number of at least 0 is needed"):
+        atlas.neighbors("word3", 1900, -1)
+
+
+def test_parts_that_do_not_fit_are_refused(atlas):
+    fields = {name: getattr(atlas, name) for name in atlas.__dataclass_fields__}
+    with pytest.raises(ValueError, match="the knots are of 30 words and 12 steps, but there are 29 words"):
+        Atlas(**(fields | {"vocabulary": atlas.vocabulary[1:]}))
+    with pytest.raises(ValueError, match="occurrences must have a number for each knot"):
+        Atlas(**(fields | {"occurrences": atlas.occurrences[1:]}))
+
+
+def test_an_atlas_needs_no_jax():
+    code = "import sys, driftline.words.atlas.importing; sys.exit('jax' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,0 +1,99 @@
+"""The likelihood over present words against one over the whole vocabulary, pair by pair."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from driftline.words.embedding import likelihood
+from driftline.words.embedding.likelihood import Moments
+from driftline.words.embedding.problem import Problem
+from driftline.words.settings import Settings
+from support.words import dense_log_likelihood
+
+
+def spread_out(problem, rows):
+    """Rows of the knots as whole paths (T, V, d), with numbers that must not matter elsewhere."""
+    whole = np.full((len(problem.training), len(problem.counts.vocabulary), rows.shape[1]), 0.7)
+    whole[problem.knots.step, problem.knots.word] = rows
+    return whole
+
+
+def make(counts, dtype, dim=3, **settings):
+    problem = Problem(counts, Settings(dim=dim, **settings), np.arange(len(counts)), dtype)
+    rng = np.random.default_rng(1)
+    rows = [rng.normal(size=(len(problem.knots), dim)).astype(dtype) for _ in range(2)]
+    return problem, rows
+
+
+@pytest.mark.parametrize(("dtype", "limit"), [(np.float32, 1e-5), (np.float64, 1e-12)])
+@pytest.mark.parametrize("tile", [4, 384])
+def test_present_words_alone_give_the_whole_likelihood_and_gradient(counts, dtype, limit, tile, monkeypatch):
+    monkeypatch.setattr(likelihood, "TILE", tile)
+    jax.clear_caches()
+    settings = {"ratio": 1.5, "exponent": 0.6}
+    problem, rows = make(counts, dtype, **settings)
+    batches = problem.batches()
+    paths = jnp.asarray(np.stack([spread_out(problem, side.astype(float)) for side in rows]))
+    expected, slopes = jax.value_and_grad(dense_log_likelihood)(paths, counts, problem.settings)
+    moments = Moments(*(jnp.asarray(side) for side in rows))
+    found = likelihood.log_likelihood(batches, moments)
+    assert abs(found - expected) <= limit * abs(expected)
+    knots = problem.knots
+    for side, slope in enumerate(likelihood.gradients(batches, moments)):
+        whole = np.asarray(slopes[side])
+        np.testing.assert_allclose(slope, whole[knots.step, knots.word], atol=limit * np.abs(whole).max())
+        whole = whole.copy()
+        whole[knots.step, knots.word] = 0.0
+        assert not whole.any()  # what is not there does not matter
+
+
+def test_curvature_is_the_diagonal_of_the_hessian(counts):
+    problem, rows = make(counts, np.float64, dim=2)
+    paths = jnp.asarray(np.stack([spread_out(problem, side) for side in rows]))
+    hessian = jax.hessian(dense_log_likelihood)(paths, counts, problem.settings)
+    diagonal = -np.diagonal(np.asarray(hessian).reshape(paths.size, -1)).reshape(paths.shape)
+    found = likelihood.curvatures(problem.batches(), Moments(*(jnp.asarray(side) for side in rows)))
+    for side in range(2):
+        expected = diagonal[side][problem.knots.step, problem.knots.word]
+        np.testing.assert_allclose(found[side], expected, rtol=1e-10, atol=1e-10)
+
+
+def test_expectations_over_uncertain_embeddings_agree_with_draws(counts):
+    dim, num_draws = 20, 4000
+    problem, rows = make(counts, np.float64, dim=dim)
+    rng = np.random.default_rng(2)
+    means = [0.3 * side for side in rows]
+    variances = [rng.uniform(0.02, 0.1, side.shape) for side in rows]
+    batches = problem.batches()
+    moments = Moments(*(jnp.asarray(array) for array in (*means, *variances)))
+
+    def at_draw(key):
+        noise = jax.random.normal(key, (2, *means[0].shape))
+        draws = [m + jnp.sqrt(v) * e for m, v, e in zip(means, variances, noise, strict=True)]
+        return jax.lax.stop_gradient(draws)
+
+    values, slopes = [], []
+    for key in jax.random.split(jax.random.key(0), num_draws // 20):
+        draw = Moments(*at_draw(key))
+        values.append(likelihood.log_likelihood(batches, draw))
+        slopes.append([np.asarray(slope) for slope in likelihood.gradients(batches, draw)])
+    values, slopes = np.array(values), np.array(slopes)
+    error = values.std() / np.sqrt(len(values))
+    # Five standard errors, and a thousandth for logits that are not quite normal.
+    assert abs(likelihood.log_likelihood(batches, moments) - values.mean()) < 5 * error + 1e-3 * abs(
+        values.mean()
+    )
+    found = np.array(likelihood.gradients(batches, moments))
+    errors = slopes.std(0) / np.sqrt(len(slopes))
+    off = np.abs(found - slopes.mean(0)) / (errors + 0.01 * np.abs(slopes.mean(0)).max())
+    assert off.max() < 5.5  # of some 1,500 numbers, one false alarm in ten thousand runs
+
+
+def test_sizes_on_the_ladder_are_few_and_not_much_too_large():
+    sizes = np.arange(1, 20_000)
+    padded = np.array([likelihood._padded(int(size)) for size in sizes])
+    assert (padded >= sizes).all()
+    assert len(np.unique(padded)) < 60
+    large = sizes > 500
+    assert (padded[large] / sizes[large]).max() < 1.25

@@ -1,0 +1,115 @@
+"""Methods that go step by step."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from driftline.words.embedding import stepwise
+from driftline.words.embedding.problem import Problem
+from driftline.words.settings import Settings
+from support.words import dense_counts
+
+
+def train(counts, method, passes, **settings):
+    problem = Problem(
+        counts,
+        Settings(method=method, dim=3, passes=(passes,), **settings),
+        np.arange(len(counts)),
+        np.float64,
+    )
+    trainer = stepwise.Stepwise(problem)
+    state = trainer.begin()
+    for index in range(len(counts)):
+        state = trainer.advance(state, index)
+    return trainer, state
+
+
+@pytest.mark.parametrize("method", ["sgi", "sgp"])
+def test_point_estimates_are_stationary_under_a_prior_without_dynamics(counts, method):
+    trainer, state = train(counts, method, 1500)
+    knots = trainer.problem.knots
+    for t in range(len(counts)):
+        rows = np.flatnonzero(knots.step == t)
+        positives, negatives = dense_counts(counts, t, trainer.problem.settings)
+        present = knots.word[rows]
+        positives, negatives = positives[np.ix_(present, present)], negatives[np.ix_(present, present)]
+
+        def log_joint(both, positives=positives, negatives=negatives):
+            logits = both[0] @ both[1].T
+            fit = positives * jax.nn.log_sigmoid(logits) + negatives * jax.nn.log_sigmoid(-logits)
+            return jnp.sum(fit) - 0.5 * jnp.sum(both**2)
+
+        slope = jax.grad(log_joint)(jnp.stack([state["words"][rows], state["contexts"][rows]]))
+        assert float(jnp.abs(slope).max()) < 0.05
+
+
+def test_sgi_steps_are_turned_to_fit_the_step_before(counts):
+    trainer, state = train(counts, "sgi", 50)
+    knots = trainer.problem.knots
+    first, second = (np.flatnonzero(knots.step == t) for t in (0, 1))
+    shared, i, j = np.intersect1d(knots.word[first], knots.word[second], return_indices=True)
+    assert len(shared) > 5
+    product = state["words"][second[j]].T @ state["words"][first[i]]
+    # No rotation helps any more: the product is symmetric and positive.
+    np.testing.assert_allclose(product, product.T, atol=1e-6 * np.abs(product).max())
+    assert np.linalg.eigvalsh(0.5 * (product + product.T)).min() > -1e-6
+
+
+def test_filter_ends_at_the_optimum_of_its_last_step(counts):
+    trainer, state = train(counts, "dsg-f", 600, drift=0.05)
+    # One more round at the last step does not move it.
+    problem = trainer.problem
+    index = len(counts) - 1
+    before = {name: array.copy() for name, array in state.items()}
+    again = {name: array.copy() for name, array in trainer.begin().items()}
+    for t in range(index):
+        again = trainer.advance(again, t)
+    stepwise.predict(again, trainer.gaps[index], problem.settings.scale)
+    present = problem.steps[index].words
+    batch = trainer._batch(index)
+    prior = trainer._prior(again, present, len(batch.rows))
+    rows = problem.places[index]
+    size = len(batch.rows)
+    here = [
+        jnp.asarray(stepwise._padded(before[name][rows], size, fill))
+        for name, fill in (
+            ("words", 0.0),
+            ("contexts", 0.0),
+            ("word_variances", 1.0),
+            ("context_variances", 1.0),
+        )
+    ]
+    from driftline.words.embedding import likelihood
+
+    moments = likelihood.Moments(*here)
+    slopes = likelihood.over_tiles(batch, moments, likelihood.tile_gradients)
+    off = (slopes[0] - (moments.words - prior.words) / prior.word_variances) * jnp.sqrt(prior.word_variances)
+    assert float(jnp.abs(off[: len(present)]).max()) < 0.05
+    stiffness, _ = likelihood.over_tiles(batch, moments, likelihood.tile_curvatures)
+    expected = 1.0 / (1.0 / prior.word_variances + stiffness)
+    np.testing.assert_allclose(here[2][: len(present)], expected[: len(present)], rtol=0.02)
+
+
+def test_words_that_are_absent_follow_the_prediction(counts):
+    trainer, state = train(counts, "dsg-f", 20, drift=0.05)
+    once = trainer.problem.counts.index("once")
+    rows = np.flatnonzero(trainer.problem.knots.word == once)
+    assert len(rows) == 1
+    mean, variance = state["words"][rows[0]], state["word_variances"][rows[0]]
+    for t in range(trainer.problem.knots.step[rows[0]] + 1, len(counts)):
+        widened = variance + trainer.gaps[t]
+        variance = 1.0 / (1.0 / widened + 1.0)
+        mean = variance / widened * mean
+    np.testing.assert_allclose(state["now_words"][once], mean, rtol=1e-10)
+    np.testing.assert_allclose(state["now_word_variances"][once], variance, rtol=1e-10)
+
+
+def test_published_filter_reaches_about_the_same_place(counts):
+    _, fast = train(counts, "dsg-f", 300, drift=0.05)
+    trainer, published = train(counts, "dsg-f", 3000, drift=0.05, optimiser="paper")
+    knots = trainer.problem.knots
+    last = knots.step == knots.step.max()
+    # Means may be turned against each other; lengths of the words' vectors are not.
+    lengths = [np.linalg.norm(state["words"][last], axis=1) for state in (fast, published)]
+    assert np.abs(lengths[0] - lengths[1]).max() < 0.3

@@ -1,0 +1,128 @@
+"""`words.fit`: results, interruptions, and what it refuses."""
+
+import numpy as np
+import pytest
+
+from driftline import words
+from driftline.words.embedding import checkpoints, memory, training
+from driftline.words.embedding.scoring import score
+from support.words import dense_counts
+
+PASSES = {"dsg-s": (6, 6, 2), "dsg-f": (12,), "sgp": (12,), "sgi": (12,)}
+
+
+class Stopped(Exception):
+    """Raised in the middle of a fit."""
+
+
+@pytest.mark.parametrize("method", PASSES)
+def test_a_fit_gives_an_atlas_that_survives_its_file(counts, method, tmp_path):
+    atlas = words.fit(counts, method, dim=4, passes=PASSES[method], progress=False)
+    assert atlas.vocabulary == counts.vocabulary
+    assert atlas.settings["method"] == method
+    assert (atlas.elbo is None) == (method != "dsg-s")
+    atlas.save(tmp_path / "atlas")
+    again = words.load(tmp_path / "atlas")
+    np.testing.assert_array_equal(again.words.mean, atlas.words.mean)
+    assert (
+        again.neighbors("w0", counts.dates[0], n=3).words == atlas.neighbors("w0", counts.dates[0], n=3).words
+    )
+
+
+@pytest.mark.parametrize("method", PASSES)
+@pytest.mark.parametrize("when", [1, 2, 4])
+def test_a_resumed_fit_is_the_same_bit_for_bit(counts, method, when, tmp_path):
+    options = {"dim": 4, "passes": PASSES[method], "hold_out": [1]}
+    words.fit(counts, method, progress=False, **options).save(tmp_path / "whole")
+
+    def stop(progress):
+        if progress.done == when and not (tmp_path / "stopped").exists():
+            (tmp_path / "stopped").touch()
+            raise Stopped
+
+    # Saved after every pass, and stopped before the save of pass `when`.
+    with pytest.raises(Stopped):
+        words.fit(counts, method, checkpoint=tmp_path / "part", every=0.0, progress=stop, **options)
+    resume = (tmp_path / "part").exists()
+    assert resume == (when > 1)
+    atlas = words.fit(
+        counts, method, checkpoint=tmp_path / "part", resume=resume, every=0.0, progress=False, **options
+    )
+    atlas.save(tmp_path / "resumed")
+    assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_checkpoint_of_another_fit_is_refused(counts, tmp_path):
+    place = tmp_path / "part"
+    words.fit(counts, dim=4, passes=(2, 1, 0), checkpoint=place, every=0.0, progress=False)
+    with pytest.raises(ValueError, match="another fit"):
+        words.fit(counts, dim=5, passes=(2, 1, 0), checkpoint=place, resume=True, progress=False)
+    data = bytearray(place.read_bytes())
+    data[-5] ^= 1
+    place.write_bytes(data)
+    with pytest.raises(ValueError, match="damaged"):
+        words.fit(counts, dim=4, passes=(2, 1, 0), checkpoint=place, resume=True, progress=False)
+
+
+def test_progress_tells_phase_objective_score_and_time_left(counts):
+    told = []
+    words.fit(counts, dim=4, passes=(4, 4, 2), hold_out=[1], progress=told.append)
+    assert [entry.phase for entry in told] == ["level"] * 4 + ["mode"] * 4 + ["variational"] * 2
+    assert told[3].objective is not None
+    assert told[3].score is None
+    assert -1.0 < told[7].score < 0.0
+    assert told[-1].left == 0.0
+    assert told[5].left > 0.0
+
+
+def test_scores_are_the_likelihood_per_count(counts):
+    rng = np.random.default_rng(0)
+    step = counts.step(2)
+    u, v = rng.normal(size=(2, len(step.words), 3))
+    from driftline.words.settings import Settings
+
+    positives, negatives = dense_counts(counts, 2, Settings())
+    positives = positives[np.ix_(step.words, step.words)]
+    negatives = negatives[np.ix_(step.words, step.words)]
+    logits = u @ v.T
+    total = -(positives * np.logaddexp(0, -logits) + negatives * np.logaddexp(0, logits)).sum()
+    expected = total / (positives + negatives).sum()
+    assert score(step, step.negatives(), u, v) == pytest.approx(expected, rel=1e-12)
+    assert score(step, step.negatives(), 0 * u, v) == pytest.approx(np.log(0.5))
+
+
+def test_a_fit_that_cannot_fit_into_memory_is_refused_with_advice(counts, monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda: 10_000_000)
+    with pytest.raises(MemoryError, match=r"GB are free: take a smaller dim= \(now 100\)"):
+        words.fit(counts, progress=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"method": "word2vec"}, "method='word2vec'; choose one of dsg-s"),
+        ({"dim": 0}, "dim=0"),
+        ({"drift": -1.0}, "drift=-1.0; a positive number"),
+        ({"prior": "flat"}, "prior='flat'"),
+        ({"passes": (3,)}, "has 3 phases"),
+        ({"hold_out": [9]}, "hold_out has step 9"),
+        ({"hold_out": [0, 1, 2, 3]}, "at least two"),
+        ({"resume": True}, "needs checkpoint="),
+        ({"checkpoint": "no/such/folder/part"}, "no such folder"),
+    ],
+)
+def test_bad_options_are_refused_by_name(counts, options, message):
+    with pytest.raises(ValueError, match=message):
+        words.fit(counts, progress=False, **options)
+
+
+def test_a_fit_that_diverges_says_so(counts, monkeypatch):
+    monkeypatch.setattr(training.Smoother, "objective", lambda *_: float("nan"))
+    with pytest.raises(ArithmeticError, match="the objective is nan after"):
+        words.fit(counts, dim=2, passes=(10, 0, 0), progress=False)
+
+
+def test_checkpoints_hold_no_more_than_the_state(counts, tmp_path):
+    words.fit(counts, dim=2, passes=(1, 1, 0), checkpoint=tmp_path / "part", every=0.0, progress=False)
+    assert [path.name for path in tmp_path.iterdir()] == ["part"]
+    assert checkpoints.KIND == "word-fit"
