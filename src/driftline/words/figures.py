@@ -69,6 +69,8 @@ def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, titl
     has_band = any(pair.lower is not None for pair in found)
     ax.set_ylabel("cosine: mean and 90 % band" if has_band else "cosine")
     note = "Pale and dashed: one of the two words is hardly used around that date."
+    if has_band:
+        note += " The less is known of a word, the nearer its cosine is to zero."
     ax.annotate(note, (0.0, -0.1), xycoords="axes fraction", fontsize=8, color="0.4", va="top")
     figure.savefig(path, dpi=150)
 

@@ -56,7 +56,7 @@ def test_sgi_steps_are_turned_to_fit_the_step_before(counts):
     assert np.linalg.eigvalsh(0.5 * (product + product.T)).min() > -1e-6
 
 
-def test_filter_ends_at_the_optimum_of_its_last_step(counts):
+def test_filter_is_at_the_mode_of_each_step_with_the_variances_that_belong_to_it(counts):
     trainer, state = train(counts, "dsg-f", 600, drift=0.05)
     # One more round at the last step does not move it.
     problem = trainer.problem
@@ -83,12 +83,13 @@ def test_filter_ends_at_the_optimum_of_its_last_step(counts):
     from driftline.words.embedding import likelihood
 
     moments = likelihood.Moments(*here)
-    slopes = likelihood.over_tiles(batch, moments, likelihood.tile_gradients)
+    mode = likelihood.Moments(moments.words, moments.contexts)
+    slopes = likelihood.over_tiles(batch, mode, likelihood.tile_gradients)
     off = (slopes[0] - (moments.words - prior.words) / prior.word_variances) * jnp.sqrt(prior.word_variances)
     assert float(jnp.abs(off[: len(present)]).max()) < 0.05
     stiffness, _ = likelihood.over_tiles(batch, moments, likelihood.tile_curvatures)
     expected = 1.0 / (1.0 / prior.word_variances + stiffness)
-    np.testing.assert_allclose(here[2][: len(present)], expected[: len(present)], rtol=0.02)
+    np.testing.assert_allclose(here[2][: len(present)], expected[: len(present)], rtol=0.08)  # of four rounds
 
 
 def test_words_that_are_absent_follow_the_prediction(counts):
@@ -110,6 +111,6 @@ def test_published_filter_reaches_about_the_same_place(counts):
     trainer, published = train(counts, "dsg-f", 3000, drift=0.05, optimiser="paper")
     knots = trainer.problem.knots
     last = knots.step == knots.step.max()
-    # Means may be turned against each other; lengths of the words' vectors are not.
-    lengths = [np.linalg.norm(state["words"][last], axis=1) for state in (fast, published)]
-    assert np.abs(lengths[0] - lengths[1]).max() < 0.3
+    # Means may be turned against each other, and one of them is a mode; the widths are about the same.
+    widths = [np.sqrt(state["word_variances"][last]).mean(1) for state in (fast, published)]
+    np.testing.assert_allclose(*widths, rtol=0.15)

@@ -80,7 +80,7 @@ def batches(
     made = []
     for size, members in sorted(by_size.items()):
         uppers = [_upper(steps[t]) for t in members]
-        num_pairs = max(len(values) for *_, values in uppers)
+        num_pairs = _padded(max(len(values) for *_, values in uppers))
         narrow = np.uint16 if size < 1 << 16 else np.int32
         batch = Batch(
             np.full((len(members), size), num_rows, np.int32),
@@ -237,7 +237,7 @@ def _logits(moments):
 
 
 def _sigmoid(mean, variance):
-    r"""Expectations of $\sigma(x)$ and $\sigma'(x)$: $\sigma(\kappa m)$ with $\kappa^{-2} = 1 + \pi s^2/8$, and its slope."""
+    r"""Expected $\sigma(x)$, as $\sigma(\kappa m)$ with $\kappa^{-2} = 1 + \pi s^2/8$, and its derivative."""
     shrink = 1.0 if variance is None else jax.lax.rsqrt(1.0 + np.asarray(np.pi / 8, mean.dtype) * variance)
     half = jnp.tanh(0.5 * shrink * mean)
     return 0.5 + 0.5 * half, shrink * (0.25 - 0.25 * half * half)

@@ -32,7 +32,10 @@ class PublishedSmoother:
 
     Attributes:
         plan: Phase of every step of the optimiser.
+        look: Steps between two looks at the objective, which costs as much as several.
     """
+
+    look = 100
 
     def __init__(self, problem: Problem):
         self.problem = problem

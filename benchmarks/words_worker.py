@@ -1,0 +1,171 @@
+"""One contestant of `benchmarks.words`, in a process of its own; its last line is its figures as JSON."""
+
+import json
+import resource
+import sys
+import time
+
+import numpy as np
+
+from driftline import words
+from driftline.words.counts import Counts
+
+
+def addresses(vocabulary):
+    """Counts of the State of the Union, and the held-out steps."""
+    counts = words.count(words.sotu(), vocabulary=int(vocabulary), join_days=7, progress=False)
+    return counts, list(range(4, len(counts), 10))
+
+
+def optimiser(vocabulary, dim, name, *passes):
+    """Fit DSG-S and note the held-out score on the way."""
+    counts, held_out = addresses(vocabulary)
+    seen = []
+    began = time.perf_counter()
+    atlas = words.fit(
+        counts,
+        dim=int(dim),
+        optimiser=name,
+        passes=tuple(map(int, passes)),
+        hold_out=held_out,
+        progress=lambda told: seen.append((told.seconds, told.score, told.objective)),
+    )
+    seconds = time.perf_counter() - began
+    steps = [counts.step(t) for t in range(len(counts)) if t not in held_out]
+    total = 2.0 * sum(step.total for step in steps)
+    scores = [score for _, score, _ in seen if score is not None]
+    assert atlas.elbo is not None
+    return {
+        "seen": [entry for entry in seen if entry[1] is not None],
+        "score": scores[-1],
+        "elbo": atlas.elbo / total,
+        "seconds": seconds,
+        "peak": _peak(),
+    }
+
+
+def slices(vocabulary, dim):
+    """SGI on every address, each predicted from the one before."""
+    counts, _ = addresses(vocabulary)
+    began = time.perf_counter()
+    found = words.evaluate(counts, ["sgi"], int(dim))
+    return {"score": float(found.methods["sgi"].scores.mean()), "seconds": time.perf_counter() - began}
+
+
+def gensim(vocabulary, dim):
+    """The same with gensim's word2vec."""
+    from gensim.models import Word2Vec
+
+    from driftline.words.embedding.scoring import score
+    from driftline.words.tokens import Tokeniser
+
+    counts, _ = addresses(vocabulary)
+    known, cut = set(counts.vocabulary), Tokeniser()
+    texts: dict[int, list[list[str]]] = {}
+    for document in words.sotu():
+        # A joined address begins less than a week after the step does.
+        step = int(np.searchsorted(counts.dates, np.datetime64(document.date), side="right")) - 1
+        texts.setdefault(step, []).append([word for word in cut(document.text) if word in known])
+    scores, before = [], None
+    began = time.perf_counter()
+    for t in range(len(counts)):
+        if before is not None:
+            step = counts.step(t)
+            sides = [np.zeros((len(step.words), int(dim)), np.float32) for _ in range(2)]
+            for place, word in enumerate(step.words):
+                row = before.wv.key_to_index.get(counts.vocabulary[word])
+                if row is not None:
+                    sides[0][place], sides[1][place] = before.wv.vectors[row], before.syn1neg[row]
+            scores.append(score(step, step.negatives(), *sides))
+        before = Word2Vec(
+            texts[t],
+            vector_size=int(dim),
+            window=4,
+            sg=1,
+            negative=1,
+            min_count=1,
+            epochs=5,
+            workers=2,
+            seed=1,
+        )
+    return {"score": float(np.mean(scores)), "seconds": time.perf_counter() - began}
+
+
+def books(num_steps, vocabulary, dim):
+    """One pass of each phase over Zipfian counts of many steps at which every word is present."""
+    import jax
+
+    from driftline.words.embedding.problem import Problem
+    from driftline.words.embedding.smoothing import Smoother
+    from driftline.words.settings import Settings
+
+    began = time.perf_counter()
+    counts = zipfian(int(num_steps), int(vocabulary))
+    settings = Settings(dim=int(dim))
+    trainer = Smoother(Problem(counts, settings, np.arange(len(counts))))
+    state = trainer.begin()
+    times = {"setup s": time.perf_counter() - began}
+
+    def timed(name, function, *arguments):
+        began = time.perf_counter()
+        result = jax.block_until_ready(function(*arguments))
+        times[name] = time.perf_counter() - began
+        return result
+
+    level, mode, _ = settings.passes
+    for _ in range(2):  # the second is compiled
+        state = timed("level pass s", trainer.advance, state, 0)
+    state = trainer._unrolled(state)
+    for _ in range(2):
+        state = timed("mode pass s", trainer.advance, state, level + 1)
+    timed("curvature s", trainer.refresh, trainer._turned(state))
+    total = level * times["level pass s"] + mode * times["mode pass s"] + 3 * times["curvature s"]
+    return times | {"projected minutes": total / 60, "peak GB": _peak()}
+
+
+def zipfian(num_steps, vocabulary, pairs=400_000):
+    """Counts whose words fall off as 1/rank, every word present at every step."""
+    rng = np.random.default_rng(0)
+    share = np.cumsum(1.0 / np.arange(1, vocabulary + 1))
+    share /= share[-1]
+    step_indptr, rows, indptr, indices, values = [0], [], [0], [], []
+    occurrences = np.zeros((num_steps, vocabulary), np.int64)
+    for t in range(num_steps):
+        drawn = np.searchsorted(share, rng.random((2, pairs)))
+        # A pair of its own for every word, so that none is absent.
+        both = np.concatenate(
+            [drawn, [np.arange(vocabulary), (np.arange(vocabulary) + 1) % vocabulary]], axis=1
+        )
+        key, many = np.unique(both.min(0) * vocabulary + both.max(0), return_counts=True)
+        first, second = np.divmod(key, vocabulary)
+        heads, begins = np.unique(first, return_index=True)
+        rows.append(heads.astype(np.int32))
+        indptr.extend((indptr[-1] + np.append(begins[1:], len(key))).tolist())
+        indices.append(second.astype(np.int32))
+        values.append(many.astype(np.float32))
+        step_indptr.append(step_indptr[-1] + len(heads))
+        occurrences[t] = np.bincount(both.ravel(), minlength=vocabulary)
+    return Counts(
+        vocabulary=tuple(f"w{i}" for i in range(vocabulary)),
+        dates=np.datetime64("1800-01-01") + np.arange(num_steps) * np.timedelta64(365, "D"),
+        window=4,
+        step_indptr=np.array(step_indptr),
+        rows=np.concatenate(rows),
+        indptr=np.array(indptr),
+        indices=np.concatenate(indices),
+        values=np.concatenate(values),
+        occurrences=occurrences,
+        tokens=occurrences.sum(1),
+        documents=np.ones(num_steps, np.int64),
+        provenance={"source": "made up"},
+    )
+
+
+def _peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+
+
+CONTESTANTS = {"optimiser": optimiser, "slices": slices, "gensim": gensim, "books": books}
+
+if __name__ == "__main__":
+    print(json.dumps(CONTESTANTS[sys.argv[1]](*sys.argv[2:])))
