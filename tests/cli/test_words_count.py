@@ -57,7 +57,7 @@ def test_the_counts_are_those_of_the_library(capsys):
     assert rows["tokens"] == "11 in 3 documents; 1 empty ones skipped"
     assert rows["pairs"] == str(len(expected.values))
     assert rows["time"].endswith("tokens a second")
-    assert rows["Next:"] == "driftline words fit counts.driftline"
+    assert rows["Next:"] == "driftline words fit counts.driftline -o counts.atlas"
 
 
 def test_documents_are_joined_and_case_is_kept():
@@ -211,7 +211,10 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_counts(folder):
         assert {path.name for path in folder.iterdir()} == {"texts.csv", "x.jsonl", "counts.driftline"}
 
 
-@pytest.mark.parametrize("arguments", [[], ["words"], ["words", "count"]])
+COMMANDS = ("count", "fit", "evaluate", "neighbors", "similarity", "changed", "export")
+
+
+@pytest.mark.parametrize("arguments", [[], ["demo"], ["words"], *(["words", name] for name in COMMANDS)])
 def test_help_is_light(arguments):
     code = (
         "import sys\nfrom driftline.cli.main import main\n"

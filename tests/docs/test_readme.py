@@ -6,7 +6,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 def test_the_python_of_the_readme_runs_and_shows_what_it_says():
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 6
     names = {}
     exec(blocks[0], names)
     assert names["post"].converged
@@ -22,6 +22,8 @@ def test_the_python_of_the_readme_runs_and_shows_what_it_says():
     exec(blocks[4], names)
     assert names["post"].mean.shape == (50, 2)
     assert names["post"].converged, names["post"].message
+    exec(blocks[5], names)
+    assert set(names["changed"].words[:2]) == set(names["made_up"].moved)
 
 
 def test_files_that_the_readme_links_to_exist():

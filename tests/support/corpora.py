@@ -24,10 +24,14 @@ def sentences(rng: random.Random, share: float, many: int) -> str:
     return "\n".join(told)
 
 
-def small_counts(path: Path, num_steps: int = 8, many: int = 60) -> words.Counts:
-    """Counts of about 30 words over some decades, saved to a file."""
+def small_texts(num_steps: int, many: int = 60) -> list[tuple[str, str]]:
+    """Dates, a decade apart from 1900 on, and texts."""
     rng = random.Random(0)
-    texts = [(f"{1900 + 10 * t}-01-01", sentences(rng, t / (num_steps - 1), many)) for t in range(num_steps)]
-    counts = words.count(texts, 31, progress=False)
+    return [(f"{1900 + 10 * t}-01-01", sentences(rng, t / (num_steps - 1), many)) for t in range(num_steps)]
+
+
+def small_counts(path: Path) -> words.Counts:
+    """Counts of 31 words over eight decades, saved to a file."""
+    counts = words.count(small_texts(8), 31, progress=False)
     counts.save(path)
     return counts

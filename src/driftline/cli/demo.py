@@ -1,8 +1,10 @@
-"""`driftline demo`: two classic series fitted in front of the user, as a table and two pictures."""
+"""`driftline demo`: two classic series and two centuries of addresses fitted in front of the user."""
 
 import argparse
 import time
 from pathlib import Path
+
+from driftline.cli import demo_words
 
 NILE, COAL = "nile.png", "coal.png"
 
@@ -11,8 +13,9 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     """Describe the command."""
     parser = commands.add_parser(
         "demo",
-        help="fit two classic series and draw them",
-        description="Fit the flow of the Nile and a century of coal-mining disasters; write two pictures.",
+        help="fit two classic series and the words of presidents, and draw them",
+        description="Fit the flow of the Nile, a century of coal-mining disasters, and the words of the "
+        "State of the Union addresses; write three pictures.",
     )
     parser.add_argument(
         "--out", type=Path, default=Path("demo-output"), help="folder for the pictures (%(default)s)"
@@ -21,13 +24,14 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fit, print the table, write the pictures, and say where they are."""
+    """Fit, print what came out, write the pictures, and say where they are."""
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows = [*_nile(arguments.out / NILE), *_coal(arguments.out / COAL)]
     print(f"{'series':<16}{'method':<12}{'ELBO':>10}{'steps':>8}{'seconds':>9}   result")
     for row in rows:
         print("{:<16}{:<12}{:>10.2f}{:>8}{:>9.1f}   {}".format(*row))
-    print(f"\nPictures: {arguments.out / NILE} and {arguments.out / COAL}")
+    print(f"\nPictures: {arguments.out / NILE} and {arguments.out / COAL}", flush=True)
+    demo_words.run(arguments.out)
     return 0
 
 

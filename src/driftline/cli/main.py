@@ -10,7 +10,7 @@ import driftline
 from driftline.cli import demo, words
 
 COMMANDS = (demo, words)
-ERRORS = (ValueError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
+ERRORS = (ValueError, KeyError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,6 +44,8 @@ def _say(problem, chosen, after_progress=False):
     text = str(problem)
     if isinstance(problem, OSError) and problem.strerror:
         text = problem.strerror + (f": {problem.filename}" if problem.filename else "")
+    if isinstance(problem, KeyError) and problem.args:
+        text = str(problem.args[0])  # without the quotes that Python puts around it
     text = re.sub(r"\s*\n\s*", " ", text) or type(problem).__name__
     text = re.sub(r"limits=Limits\((.*?)\)", r"\1", text)
     names = "|".join(vars(chosen))

@@ -126,3 +126,13 @@ def test_checkpoints_hold_no_more_than_the_state(counts, tmp_path):
     words.fit(counts, dim=2, passes=(1, 1, 0), checkpoint=tmp_path / "part", every=0.0, progress=False)
     assert [path.name for path in tmp_path.iterdir()] == ["part"]
     assert checkpoints.KIND == "word-fit"
+
+
+def test_a_full_disk_is_named_with_the_remedy(counts, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(checkpoints.mapped, "write", full)
+    with pytest.raises(OSError, match=r"could not save the fit to .*part.*checkpoint="):
+        words.fit(counts, dim=2, passes=(1, 1, 0), checkpoint=tmp_path / "part", every=0.0, progress=False)
+    assert not list(tmp_path.iterdir())

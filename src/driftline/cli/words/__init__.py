@@ -2,9 +2,9 @@
 
 import argparse
 
-from driftline.cli.words import count
+from driftline.cli.words import changed, count, evaluate, export, fit, neighbors, similarity
 
-COMMANDS = (count,)
+COMMANDS = (count, fit, evaluate, neighbors, similarity, changed, export)
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

@@ -129,7 +129,10 @@ def run(arguments: argparse.Namespace) -> int:
     seconds = time.monotonic() - started
     counts.save(arguments.out)
     print(_summary(counts, seconds, is_text=not arguments.ngrams))
-    print(f"\nCounts: {arguments.out}\nNext:   driftline words fit {shlex.quote(str(arguments.out))}")
+    command = shlex.join(
+        ["driftline", "words", "fit", str(arguments.out), "-o", f"{arguments.out.stem}.atlas"]
+    )
+    print(f"\nCounts: {arguments.out}\nNext:   {command}")
     return 0
 
 

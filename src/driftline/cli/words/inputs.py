@@ -1,5 +1,6 @@
 """What commands on words take from the command line: numbers or files, lists of words, places to write to."""
 
+import argparse
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,35 @@ def count_or_path(text: str) -> int | Path:
 def step(text: str) -> int | str:
     """A number of days, or the name of a period."""
     return int(text) if text.isdecimal() else text
+
+
+def number(text: str) -> int:
+    """How many: a whole number of at least one."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def steps(text: str) -> slice:
+    """A time step by its number from zero on, or several as FIRST:END or FIRST:END:BY, as in Python."""
+    try:
+        parts = [int(part) if part else None for part in text.split(":")]
+        if len(parts) == 1 and parts[0] is not None:
+            return slice(parts[0], parts[0] + 1)
+        if len(parts) in (2, 3) and parts[2:] != [0]:
+            return slice(*parts)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a step, such as 4, nor several, such as 4:200:10")
+
+
+def chosen_steps(chosen: Sequence[slice], num_steps: int) -> list[int]:
+    """Numbers of the steps that were named; a single one that does not exist is left for others to refuse."""
+    found = []
+    for each in chosen:
+        is_single = each.start is not None and each.step is None and each.stop == each.start + 1
+        found += [each.start] if is_single else range(num_steps)[each]
+    return sorted(set(found))
 
 
 def delimiter(text: str) -> str:
@@ -46,16 +76,17 @@ def word_list(path: Path, tokenise: Callable[[str], list[str]] | None, lower: bo
     return list(dict.fromkeys(found))
 
 
-def check_out(path: Path, inputs: Sequence[Path]) -> None:
+def check_out(path: Path, inputs: Sequence[Path], example: str = f"counts{SUFFIX}") -> None:
     """Refuse a place that cannot be written to, or that is read, before the work and not after it.
 
     Args:
         path: Where the result will go.
         inputs: Files and folders that are read.
+        example: A name that such a file may have.
     """
     folder = path.parent
     if path.is_dir():
-        raise ValueError(f"{path} is a folder; name a file, such as {path / f'counts{SUFFIX}'}")
+        raise ValueError(f"{path} is a folder; name a file, such as {path / example}")
     if path.exists() and not path.is_file():
         raise ValueError(f"{path} is not a file; name another")
     if not folder.is_dir():

@@ -7,6 +7,7 @@ import numpy as np
 
 from driftline.words.atlas import mapped
 from driftline.words.embedding.problem import Problem
+from driftline.words.streams import explained
 
 KIND, VERSION = "word-fit", 1
 
@@ -17,7 +18,11 @@ def write(
     """Save the state after `done` passes."""
     arrays = {name: np.asarray(array) for name, array in state.items()}
     facts = {"fingerprint": problem.fingerprint, "done": done, "history": history}
-    mapped.write(path, KIND, VERSION, arrays, facts)
+    try:
+        mapped.write(path, KIND, VERSION, arrays, facts)
+    except OSError as error:
+        what = f"could not save the fit to {os.fspath(path)}"
+        raise explained(error, what, "name another place with checkpoint=") from error
 
 
 def read(path: str | os.PathLike, problem: Problem) -> tuple[dict[str, Any], int, list[dict[str, Any]]]:

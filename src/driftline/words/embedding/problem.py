@@ -93,16 +93,13 @@ class Problem:
 
 
 def _sum(steps, num_words):
-    # Sums over keys of 64 bits, by sorting: the matrix itself may be too large to write out.
-    keys = [
-        np.repeat(step.words.astype(np.int64), np.diff(step.indptr)) * num_words + step.words[step.indices]
-        for step in steps
-    ]
-    key, place = np.unique(np.concatenate(keys), return_inverse=True)
-    values = np.bincount(place, weights=np.concatenate([step.values for step in steps]))
-    first, second = np.divmod(key, num_words)
-    words, local = np.unique(first, return_inverse=True)
-    indptr = np.searchsorted(local, np.arange(len(words) + 1))
-    return StepCounts(
-        words.astype(np.int32), indptr, np.searchsorted(words, second), values.astype(np.float32)
-    )
+    """Sum of the counts of all steps; the likelihood of pooled counts writes out as large a matrix too."""
+    total = np.zeros((num_words, num_words), np.float32)
+    for step in steps:
+        total[np.repeat(step.words, np.diff(step.indptr)), step.words[step.indices]] += step.values
+    first, second = np.nonzero(total)
+    present, row = np.unique(first, return_inverse=True)
+    place = np.zeros(num_words, np.int32)
+    place[present] = np.arange(len(present))
+    indptr = np.searchsorted(row, np.arange(len(present) + 1))
+    return StepCounts(present.astype(np.int32), indptr, place[second], total[first, second])

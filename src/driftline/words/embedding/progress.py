@@ -42,6 +42,7 @@ class FitReporter:
         self._started = self._last = time.monotonic()
         self._spent: dict[str, list[float]] = {}
         self._line = Line()
+        self._shown: dict[str, str] = {}
         self._tell = listener(progress, self._write)
 
     def __enter__(self):
@@ -77,10 +78,11 @@ class FitReporter:
 
     def _write(self, progress):
         parts = [f"{progress.phase}  {progress.done}/{progress.planned}"]
-        if progress.objective is not None:
-            parts.append(f"objective {progress.objective:.6g}")
-        if progress.score is not None:
-            parts.append(f"held-out {progress.score:.4f}")
+        # Both are known after some passes only; the line keeps the last ones.
+        for name, number in (("objective", progress.objective), ("held-out", progress.score)):
+            if number is not None:
+                self._shown[name] = f"{name} {number:.6g}"
+        parts += self._shown.values()
         parts.append(f"{progress.seconds:.0f} s")
         if progress.left is not None:
             parts.append(f"{progress.left:.0f} s left")

@@ -1,0 +1,147 @@
+"""`driftline words fit`: counts in, an atlas of moving words out; an interrupted fit can be resumed."""
+
+import argparse
+import glob
+import shlex
+import sys
+import time
+from pathlib import Path
+
+from driftline.cli.words import model
+from driftline.cli.words.answers import size_of
+from driftline.cli.words.inputs import check_out, chosen_steps
+from driftline.words.settings import METHODS
+
+PART = ".part"
+EPILOG = """\
+A fit saves its state to a checkpoint now and then, and when Ctrl-C stops it. After that, or after a crash,
+the same command with --resume goes on, and the atlas will be the same as without the interruption.
+
+examples:
+  driftline words fit sotu.driftline -o sotu.atlas
+  driftline words fit tweets.driftline --drift 1 --dim 50 -o tweets.atlas
+  driftline words fit sotu.driftline -o sotu.atlas --resume
+"""
+
+
+def add_parser(commands: argparse._SubParsersAction) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "fit",
+        help="fit embeddings that drift to counts",
+        description="Fit word embeddings that drift through time to counts from `driftline words count`.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("counts", metavar="COUNTS", type=Path, help="file from `driftline words count`")
+    parser.add_argument("-o", "--out", type=Path, required=True, metavar="ATLAS", help="file for the atlas")
+    group = parser.add_argument_group("model")
+    what = "smoothing, filtering, or one of two baselines (%(default)s)"
+    group.add_argument("--method", choices=METHODS, default=METHODS[0], help=what)
+    model.add_options(group)
+    what = "passes of each phase of the optimiser, such as 60 60 0"
+    group.add_argument("--passes", type=int, nargs="+", default=[], metavar="N", help=what)
+    model.add_hold_out(group, "steps that the fit must not see; their score is shown with the progress")
+    _add_run(parser.add_argument_group("long runs"))
+    parser.set_defaults(run=run)
+
+
+def _add_run(group):
+    add = group.add_argument
+    add("--checkpoint", type=Path, metavar="FILE", help=f"where the state is saved (ATLAS{PART})")
+    what = "seconds between two checkpoints (%(default)s)"
+    add("--every", type=float, default=60.0, metavar="SECONDS", help=what)
+    add("--resume", action="store_true", help="go on from the checkpoint")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Fit, write the atlas, and say what came of it; Ctrl-C leaves a checkpoint behind."""
+    from driftline import words
+
+    checkpoint = arguments.checkpoint or Path(f"{arguments.out}{PART}")
+    _check_places(arguments, checkpoint)
+    counts = words.load_counts(arguments.counts)
+    held_out = chosen_steps(arguments.hold_out or [], len(counts))
+    _print_memory(counts, arguments, held_out)
+    started = time.monotonic()
+    try:
+        atlas = words.fit(
+            counts,
+            arguments.method,
+            **model.chosen(arguments),
+            passes=arguments.passes,
+            hold_out=held_out,
+            checkpoint=checkpoint,
+            resume=arguments.resume,
+            every=arguments.every,
+        )
+        atlas.save(arguments.out)
+    except KeyboardInterrupt:
+        if not checkpoint.exists():
+            raise
+        remedy = "the same command with --resume goes on from there"
+        print(f"driftline: interrupted; what is done is in {checkpoint}: {remedy}", file=sys.stderr)
+        return 130
+    checkpoint.unlink(missing_ok=True)
+    for path in (checkpoint, arguments.out):
+        _remove_halves(path)
+    print(_summary(atlas, arguments.out, time.monotonic() - started))
+    return 0
+
+
+def _check_places(arguments, checkpoint):
+    check_out(arguments.out, [arguments.counts], "words.atlas")
+    check_out(checkpoint, [arguments.counts], f"words.atlas{PART}")
+    if checkpoint.resolve() == arguments.out.resolve():
+        raise ValueError(f"checkpoint={str(checkpoint)!r} is the file for the atlas; name another")
+    if not arguments.every >= 0:
+        raise ValueError(f"every={arguments.every}; a number of seconds is needed")
+    if arguments.resume and not checkpoint.is_file():
+        raise FileNotFoundError(f"there is no checkpoint {checkpoint} to go on from; begin without --resume")
+    if not arguments.resume and checkpoint.exists():
+        raise ValueError(
+            f"{checkpoint} is the checkpoint of an unfinished fit: go on with --resume, or delete it first"
+        )
+
+
+def _remove_halves(path):
+    """Remove what is left of a file that was being written when a fit was killed (`files.replacing`)."""
+    for half in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 12}"):
+        half.unlink(missing_ok=True)
+
+
+def _print_memory(counts, arguments, held_out):
+    """Say how much memory the fit will need; what cannot be fitted at all is left for the fit to refuse."""
+    import numpy as np
+
+    from driftline.words.embedding import memory
+    from driftline.words.embedding.problem import Problem
+    from driftline.words.settings import Settings
+
+    passes = tuple(arguments.passes)
+    settings = Settings(method=arguments.method, **model.chosen(arguments), passes=passes)
+    problem = Problem(counts, settings, np.setdiff1d(np.arange(len(counts)), held_out))
+    if len(problem.training) < 2:
+        return
+    free = memory.available()
+    beside = "" if free is None else f", of {free / 1e9:.1f} GB that are free"
+    print(f"{'memory':<8}about {memory.estimate(problem) / 1e9:.1f} GB{beside}", flush=True)
+
+
+def _summary(atlas, path, seconds):
+    first, last = (str(date)[:4] for date in (atlas.dates[0], atlas.dates[-1]))
+    if first == last:
+        first, last = str(atlas.dates[0]), str(atlas.dates[-1])
+    rows = {
+        "steps": f"{len(atlas):,}, from {atlas.dates[0]} to {atlas.dates[-1]}",
+        "words": f"{len(atlas.vocabulary):,}, in {atlas.dim} dimensions",
+        "time": f"{seconds:.1f} s",
+    }
+    if atlas.elbo is not None:
+        rows["ELBO"] = f"{atlas.elbo:,.0f} nats"
+    name = shlex.quote(str(path))
+    places = (
+        f"\nAtlas: {path} ({size_of([path])})\n"
+        f"Next:  driftline words changed {name} --from {first} --to {last}"
+    )
+    return "\n".join([*(f"{name:<8}{value}" for name, value in rows.items()), places])

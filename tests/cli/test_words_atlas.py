@@ -1,0 +1,183 @@
+import json
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from driftline import words
+from driftline.cli.main import main
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, made):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(made / "small.atlas", tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def ask(folder, capsys):
+    def run(command, *arguments, fails=False):
+        code = main(["words", command, "small.atlas", *map(str, arguments)])
+        captured = capsys.readouterr()
+        assert code == fails, captured.err
+        return captured.err if fails else captured.out
+
+    return run
+
+
+def test_neighbors_at_a_date(ask):
+    assert (
+        ask("neighbors", "plane", "--at", 1970, "-n", 3)
+        == f"{words.load('small.atlas').neighbors('plane', 1970, 3)}\n"
+    )
+
+
+def test_neighbors_at_three_dates_stand_beside_each_other(ask):
+    out = ask("neighbors", "plane", "-n", 4).splitlines()
+    assert out[0] == "Closest to plane"
+    assert re.findall(r"\d{4}-\d\d-\d\d", out[2]) == ["1900-01-01", "1930-01-01", "1970-01-01"]
+    atlas = words.load("small.atlas")
+    first, _, last = (atlas.neighbors("plane", when, 4) for when in (1900, 1930, 1970))
+    for row, here, there in zip(out[3:7], first.words, last.words, strict=True):
+        assert row.startswith(f"{here} ")
+        assert f"    {there} " in row
+    assert f"{first.expected[0]:.2f}  [ {first.lower[0]:.2f},  {first.upper[0]:.2f}]" in out[3]
+
+
+def test_what_a_word_was_at_another_date(ask):
+    atlas = words.load("small.atlas")
+    expected = atlas.counterparts("plane", 1970, 1900, 2, min_count=5, window=0)
+    options = ("-n", 2, "--min-count", 5, "--window", 0)
+    assert ask("neighbors", "plane", "--at", 1900, "--like", 1970, *options) == f"{expected}\n"
+    assert "Closest to plane as it was at 1970-01-01" in ask("neighbors", "plane", "--like", 1970)
+
+
+def test_json_has_all_numbers(ask):
+    atlas = words.load("small.atlas")
+    (found,) = json.loads(ask("neighbors", "plane", "--at", 1900, "--json"))
+    expected = atlas.neighbors("plane", 1900)
+    assert found["date"] == "1900-01-01"
+    assert found["words"] == list(expected.words)
+    np.testing.assert_array_equal(found["lower"], expected.lower)
+    found = json.loads(ask("similarity", "plane", "ship", "--json"))
+    np.testing.assert_array_equal(found["upper"], atlas.similarity("plane", "ship").upper)
+    assert found["dates"][-1] == "1970-01-01"
+    found = json.loads(ask("changed", "--from", 1900, "--to", 1970, "--json"))
+    np.testing.assert_array_equal(found["probabilities"], atlas.changed(1900, 1970).probabilities)
+
+
+def test_similarity_is_a_table_and_a_picture(ask, folder):
+    out = ask("similarity", "plane", "ship", "--plot", "pair.png")
+    assert out == f"{words.load('small.atlas').similarity('plane', 'ship')}\n\nPicture: pair.png\n"
+    assert (folder / "pair.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_long_tables_are_thinned(ask, monkeypatch):
+    monkeypatch.setattr("driftline.cli.words.similarity.ROWS", 3)
+    out = ask("similarity", "plane", "ship")
+    assert re.findall(r"^\d{4}", out, re.MULTILINE) == ["1900", "1940", "1970"]
+    assert "3 of 8 dates; --json has all" in out
+
+
+def test_the_word_that_moves_has_changed_most(ask, folder):
+    out = ask("changed", "--from", 1900, "--to", 1970)
+    assert out == f"{words.load('small.atlas').changed(1900, 1970)}\n"
+    assert out.splitlines()[2].split()[0] == "plane"
+    (folder / "stop").write_text("plane\nthat\n")
+    listed = ask("changed", "--from", 1900, "--to", 1970, "-n", 4, "--stop", "stop").splitlines()[2:]
+    assert len(listed) == 4
+    assert not {"plane", "that"} & {line.split()[0] for line in listed}
+
+
+def test_exports_are_those_of_the_library(ask, folder):
+    atlas = words.load("small.atlas")
+    out = ask("export", "-o", "vectors")
+    assert re.match(r"Vectors: vectors/1900-01-01.txt to 1970-01-01.txt, 8 files \(\d+ kB\)", out)
+    out = ask("export", "-o", "x.csv", "--format", "csv", "--at", 1900, 1950)
+    assert re.match(r"Vectors: x.csv \(\d+ kB\)", out)
+    atlas.export("y.csv", "csv", when=[1900, 1950])
+    assert (folder / "x.csv").read_bytes() == (folder / "y.csv").read_bytes()
+    ask("export", "-o", "x.npz", "--format", "npz")
+    with np.load("x.npz") as found:
+        np.testing.assert_array_equal(found["mean"][0], atlas.words.at_step(0)[0].astype(np.float32))
+
+
+BAD = {
+    "an unknown word": ("neighbors", ("plan",), "^driftline: 'plan' is not one of the 31 .* mean 'plane'.$"),
+    "two unknown words": ("similarity", ("plane", "moon"), "^driftline: 'moon' is not one"),
+    "no date": ("neighbors", ("plane", "--at", "soon"), "'soon' is not a date"),
+    "a date far away": ("neighbors", ("plane", "--at", 2500), "'2500' is .* days from the nearest step"),
+    "one date": ("changed", ("--from", 1900, "--to", 1900), "are both at the step 1900-01-01"),
+    "rare words only": (
+        "changed",
+        ("--from", 1900, "--to", 1970, "--min-count", 10**6),
+        "lower --min-count or widen --window$",
+    ),
+    "a certainty": (
+        "changed",
+        ("--from", 1900, "--to", 1970, "--probability", 1),
+        "--probability 1.0; a number",
+    ),
+    "no such list": ("changed", ("--from", 1900, "--to", 1970, "--stop", "none"), "none"),
+    "a window of less than nothing": ("neighbors", ("plane", "--window", -1), "--window -1; a whole number"),
+    "a picture of no known kind": ("similarity", ("plane", "ship", "--plot", "x.xyz"), "xyz"),
+    "a picture over the atlas": (
+        "similarity",
+        ("plane", "ship", "--plot", "small.atlas"),
+        "would be overwritten",
+    ),
+    "vectors over the atlas": ("export", ("-o", "small.atlas", "--format", "csv"), "would be overwritten"),
+    "vectors over the atlas, again": ("export", ("-o", "small.atlas"), "could not write small.atlas"),
+    "vectors into no folder": ("export", ("-o", "no/x.csv", "--format", "csv"), "there is no folder no"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_leaves_nothing_behind(ask, folder, case):
+    command, options, message = BAD[case]
+    before = (folder / "small.atlas").read_bytes()
+    err = ask(command, *options, fails=True)
+    assert err.count("\n") == 1
+    assert re.search(message, err.rstrip("\n")), err
+    assert {path.name for path in folder.iterdir()} == {"small.atlas"}
+    assert (folder / "small.atlas").read_bytes() == before
+
+
+QUERIES = {
+    "neighbors": ("plane",),
+    "similarity": ("plane", "ship"),
+    "changed": ("--from", 1900, "--to", 1970),
+    "export": ("-o", "vectors"),
+}
+
+
+@pytest.mark.parametrize("command", QUERIES)
+def test_damaged_atlases_are_refused(ask, folder, made, command):
+    content = (folder / "small.atlas").read_bytes()
+    flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
+    for damaged in (content[:-10], content[:100], flipped, b"", (made / "counts.driftline").read_bytes()):
+        (folder / "small.atlas").write_bytes(damaged)
+        err = ask(command, *QUERIES[command], fails=True)
+        assert re.match("driftline: small.atlas is damaged or not a driftline word-atlas file .*\n$", err)
+    (folder / "small.atlas").unlink()
+    assert ask(command, *QUERIES[command], fails=True) == "driftline: there is no file small.atlas\n"
+    assert list(folder.iterdir()) == []
+
+
+@pytest.mark.parametrize("arguments", [("neighbors",), ("neighbors", "plane", "-n", "0"), ("changed",)])
+def test_wrong_usage(ask, arguments):
+    with pytest.raises(SystemExit) as stop:
+        ask(*arguments)
+    assert stop.value.code == 2
+
+
+def test_answers_do_not_need_jax(folder):
+    code = (
+        "import sys\nfrom driftline.cli.main import main\n"
+        "assert main(['words', 'neighbors', 'small.atlas', 'plane']) == 0\nsys.exit('jax' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0

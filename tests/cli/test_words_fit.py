@@ -1,0 +1,200 @@
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from driftline import words
+from driftline.cli.main import main
+from support.processes import PLAN, fit, stop_at_checkpoint
+
+QUICK = ("--dim", "4", "--passes", "2", "2", "0")
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, made):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(made / "counts.driftline", tmp_path)
+    return tmp_path
+
+
+def run(*arguments):
+    return main(["words", "fit", "counts.driftline", *map(str, arguments)])
+
+
+def test_the_atlas_is_that_of_the_library(folder, capsys):
+    options = (
+        "--drift",
+        "0.02",
+        "--scale",
+        "0.9",
+        "--prior",
+        "stationary",
+        "--ratio",
+        2,
+        "--exponent",
+        "0.5",
+    )
+    assert run(*QUICK, *options, "--seed", 3, "--hold-out", 1, "4:8:3", "-o", "got.atlas") == 0
+    counts = words.load_counts("counts.driftline")
+    named = {"drift": 0.02, "scale": 0.9, "prior": "stationary", "ratio": 2.0, "exponent": 0.5, "seed": 3}
+    expected = words.fit(counts, dim=4, passes=(2, 2, 0), hold_out=[1, 4, 7], progress=False, **named)
+    expected.save("expected.atlas")
+    assert (folder / "got.atlas").read_bytes() == (folder / "expected.atlas").read_bytes()
+    assert not (folder / "got.atlas.part").exists()
+    rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line)
+    assert re.match(r"about 0\.\d GB, of [\d.]+ GB that are free", rows["memory"])
+    assert rows["steps"] == "5, from 1900-01-01 to 1960-01-01"
+    assert rows["words"] == "31, in 4 dimensions"
+    assert rows["ELBO"] == f"{expected.elbo:,.0f} nats"
+    assert re.match(r"got.atlas \(\d+ kB\)", rows["Atlas:"])
+    assert rows["Next:"] == "driftline words changed got.atlas --from 1900 --to 1960"
+
+
+@pytest.mark.parametrize("method", ["dsg-f", "sgp", "sgi"])
+def test_the_other_methods(folder, method, capsys):
+    assert run("--method", method, "--dim", 2, "--passes", 2, "-o", "x.atlas") == 0
+    assert words.load("x.atlas").settings["method"] == method
+    assert "ELBO" not in capsys.readouterr().out
+
+
+BAD = {
+    "a dimension of none": (("--dim", 0), "--dim 0; a whole number of at least 1"),
+    "an infinite drift": (("--drift", "inf"), "--drift inf; a positive number"),
+    "passes of another method": (
+        ("--method", "sgi", "--passes", 1, 2),
+        r"--passes \(1, 2\); sgi with --optim",
+    ),
+    "a step that is not there": (("--hold-out", 8), "step 8, but the counts have steps 0 to 7"),
+    "nothing left": (("--hold-out", "1:"), "1 time steps are left to fit; .*: hold out fewer"),
+    "no checkpoint": (("--resume",), "there is no checkpoint x.atlas.part to go on from"),
+    "a checkpoint that is the atlas": (("--checkpoint", "x.atlas"), "--checkpoint 'x.atlas' is the file"),
+    "the counts as a checkpoint": (("--checkpoint", "counts.driftline"), "is one of the files to read"),
+    "the counts as an atlas": (("-o", "counts.driftline"), "is one of the files to read"),
+    "no such folder": (("-o", "nowhere/x.atlas"), "there is no folder nowhere"),
+    "a folder": (("-o", "."), "is a folder; name a file, such as words.atlas"),
+    "time that runs backwards": (("--every", -1), "--every -1.0; a number of seconds"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_line_and_leaves_nothing_behind(folder, capfd, case):
+    options, message = BAD[case]
+    out = () if "-o" in options else ("-o", "x.atlas")
+    assert run(*options, *out) == 1
+    captured = capfd.readouterr()
+    assert captured.err.count("\n") == 1
+    assert re.search(f"^driftline: .*{message}", captured.err), captured.err
+    assert {path.name for path in folder.iterdir()} == {"counts.driftline"}
+
+
+@pytest.mark.parametrize("option", [("--hold-out", "x"), ("--hold-out", "1:2:0"), ("--method", "word2vec")])
+def test_wrong_usage(folder, capsys, option):
+    with pytest.raises(SystemExit) as stop:
+        run("-o", "x.atlas", *option)
+    assert stop.value.code == 2
+    assert "usage: driftline words fit" in capsys.readouterr().err
+
+
+def test_damaged_counts_are_refused(folder, capsys):
+    content = (folder / "counts.driftline").read_bytes()
+    flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
+    for damaged in (content[:-10], flipped, b"", b"date,text\n1850,a b\n"):
+        (folder / "counts.driftline").write_bytes(damaged)
+        assert run("-o", "x.atlas") == 1
+        assert re.match("driftline: counts.driftline .*\n$", capsys.readouterr().err)
+
+
+def test_too_little_memory_is_told_with_advice(folder, capsys, monkeypatch):
+    monkeypatch.setattr("driftline.words.embedding.memory.available", lambda: 10**8)
+    assert run("-o", "x.atlas") == 1
+    err = capsys.readouterr().err
+    assert re.match(
+        r"driftline: this fit needs about 0.6 GB and 0.1 GB are free: take a smaller --dim \(", err
+    )
+    assert {path.name for path in folder.iterdir()} == {"counts.driftline"}
+
+
+@pytest.fixture(scope="module")
+def whole(made, tmp_path_factory):
+    """The atlas of a run that nothing interrupts."""
+    folder = tmp_path_factory.mktemp("whole")
+    shutil.copy(made / "counts.driftline", folder)
+    out, err = fit(folder).communicate(timeout=300)
+    assert not err, err
+    assert "Next:" in out
+    return (folder / "out.atlas").read_bytes()
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_a_fit_that_is_stopped_goes_on_to_the_same_atlas(folder, whole, capsys, number):
+    part = folder / "out.atlas.part"
+    process = fit(folder)
+    stop_at_checkpoint(process, part, number)
+    _, err = process.communicate(timeout=60)
+    assert part.exists()
+    assert not (folder / "out.atlas").exists()
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        told = "what is done is in out.atlas.part: the same command with --resume goes on from there"
+        assert err == f"driftline: interrupted; {told}\n"
+    (folder / ".out.atlas.part.0123456789ab").write_text(
+        "a half, as a kill in the middle of a write leaves it"
+    )
+    # Not by mistake anew, nor with other settings.
+    assert run(*PLAN, "-o", "out.atlas") == 1
+    assert "go on with --resume, or delete it" in capsys.readouterr().err
+    assert run(*PLAN, "--seed", 1, "-o", "out.atlas", "--resume") == 1
+    assert "is a checkpoint of another fit" in capsys.readouterr().err
+    process = fit(folder, "--resume")
+    _, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    assert (folder / "out.atlas").read_bytes() == whole
+    assert {path.name for path in folder.iterdir()} == {"counts.driftline", "out.atlas"}
+
+
+def test_a_damaged_checkpoint_is_refused(folder, capsys):
+    (folder / "x.atlas.part").write_bytes(b"\x10" + bytes(50))
+    assert run(*QUICK, "-o", "x.atlas", "--resume") == 1
+    assert re.match("driftline: x.atlas.part is damaged .*\n$", capsys.readouterr().err)
+
+
+def test_a_full_disk_is_one_line_and_leaves_the_old_atlas(folder):
+    (folder / "out.atlas").write_text("old")
+    code = (
+        "import resource, sys; from driftline.cli.main import main; "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); sys.exit(main())"
+    )
+    command = [sys.executable, "-c", code, "words", "fit", "counts.driftline", "-o", "out.atlas", *QUICK]
+    done = subprocess.run(command, capture_output=True, check=False, text=True)
+    assert done.returncode == 1
+    assert re.match("driftline: could not write out.atlas: .*; choose another place\n$", done.stderr)
+    assert (folder / "out.atlas").read_text() == "old"
+    assert {path.name for path in folder.iterdir()} == {"counts.driftline", "out.atlas"}
+
+
+def test_evaluation_prints_and_writes_a_table_and_draws_it(folder, capsys):
+    passes = ("--passes", "dsg-s=2,2,0", "sgi=2", "--dim", "2")
+    command = ["words", "evaluate", "counts.driftline", "--methods", "sgi", "dsg-s", *passes]
+    assert main([*command, "--hold-out", "3", "5", "-o", "new/scores"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert re.search(r"^dsg-s +-\d\.\d{4} ", captured.out, re.MULTILINE)
+    assert "Scores: new/scores/scores.json and new/scores/scores.png" in captured.out
+    assert (folder / "new/scores/scores.png").read_bytes().startswith(b"\x89PNG")
+    text = (folder / "new/scores/scores.json").read_text()
+    assert np.isclose(float(re.search(r'"mean_held_out": (-[\d.]+)', text)[1]), -0.69, atol=0.1)
+
+
+def test_evaluation_refuses_wrong_settings_before_it_begins(folder, capsys):
+    command = ["words", "evaluate", "counts.driftline", "-o", "scores"]
+    assert main([*command, "--passes", "dsg-s=2"]) == 1
+    assert re.match(r"driftline: --passes \(2,\); dsg-s .*\n$", capsys.readouterr().err)
+    assert main([*command, "--hold-out", "99"]) == 1
+    assert capsys.readouterr().err == "driftline: hold_out must name some of the steps 0 to 7\n"
+    with pytest.raises(SystemExit) as stop:
+        main([*command, "--passes", "dsg-s"])
+    assert stop.value.code == 2
