@@ -27,7 +27,11 @@ def main() -> int:
     names = arguments.names or NAMES
     if arguments.stored:
         for name in names:
-            stored = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+            file = RESULTS / f"{name}.json"
+            if not file.exists():
+                print(f"## {name}\n\nNo full run is stored.\n", flush=True)
+                continue
+            stored = json.loads(file.read_text(encoding="utf-8"))
             print(Report.from_json(stored).markdown(), flush=True)
         return 0
     if arguments.in_process:

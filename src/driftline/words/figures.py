@@ -35,9 +35,15 @@ def draw_scores(evaluation: "Evaluation", path: str | os.PathLike) -> None:
         "zero embeddings", (0.995, zero), xycoords=("axes fraction", "data"), ha="right", va="bottom",
         fontsize=8, color="0.45",
     )  # fmt: skip
-    ax.set_title("How well time steps are predicted that were not seen", loc="left", fontweight="bold")
+    ax.set_title("How well unseen time steps are predicted", loc="left", fontweight="bold")
     ax.set_ylabel("log-likelihood per count")
-    ax.legend(frameon=False, title="mean of held-out steps", alignment="left", ncols=2, loc="lower right")
+    figure.legend(
+        loc="outside lower left",
+        frameon=False,
+        ncols=len(evaluation.methods),
+        title="mean of held-out steps",
+        alignment="left",
+    )
     figure.savefig(path, dpi=150)
 
 
