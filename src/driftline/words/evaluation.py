@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from driftline import files
 from driftline.words.counts import Counts
+from driftline.words.settings import COMPARED
 
-METHODS = ("sgi", "sgp", "dsg-f", "dsg-s", "dsg-s-past")
 TASKS = {
     "sgi": "from the step before",
     "sgp": "from the step before",
@@ -98,7 +99,9 @@ class Evaluation:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to a JSON file."""
-        Path(path).write_text(json.dumps(self.to_facts(), indent=1, allow_nan=False) + "\n")
+        text = json.dumps(self.to_facts(), indent=1, allow_nan=False) + "\n"
+        with files.replacing(Path(path)) as file:
+            file.write(text.encode())
 
     def plot(self, path: str | os.PathLike) -> None:
         """Draw scores against dates, a curve for each method, into a picture file."""
@@ -131,11 +134,11 @@ def evaluate(
         tell: A function that is told in a line what is going on.
         settings: More arguments of `words.fit`, for all methods.
     """
-    unknown = [method for method in methods if method not in METHODS]
+    unknown = [method for method in methods if method not in COMPARED]
     if unknown:
-        raise ValueError(f"methods has {unknown[0]!r}; choose from {', '.join(METHODS)}")
+        raise ValueError(f"methods has {unknown[0]!r}; choose from {', '.join(COMPARED)}")
     if not methods:
-        raise ValueError(f"methods is empty; choose from {', '.join(METHODS)}")
+        raise ValueError(f"methods is empty; choose from {', '.join(COMPARED)}")
     passes = settings.pop("passes", {})
     if not isinstance(passes, dict):
         raise TypeError("passes must be a dictionary here, with the passes of each method")

@@ -5,6 +5,7 @@ import math
 from typing import Any, Literal
 
 METHODS = ("dsg-s", "dsg-f", "sgp", "sgi")
+COMPARED = ("sgi", "sgp", "dsg-f", "dsg-s", "dsg-s-past")  # what `words.evaluate` knows
 PRIORS = ("diffusion", "stationary")
 OPTIMISERS = ("fast", "paper")
 

@@ -72,7 +72,7 @@ def test_gradient_is_that_of_generic_black_box_inference():
             np.testing.assert_allclose(np.asarray(ours.upper)[mine[:-1]], expected, rtol=1e-9, atol=1e-9)
 
 
-def test_minibatches_are_right_on_average():
+def test_minibatches_are_right_on_average(monkeypatch):
     counts = small_counts(num_steps=3, num_words=10)
     problem = Problem(counts, Settings(dim=2, optimiser="paper"), np.arange(3), np.float64)
     trainer = published.PublishedSmoother(problem)
@@ -81,15 +81,12 @@ def test_minibatches_are_right_on_average():
     whole = likelihood.gradients(trainer.counts, Moments(*draws))
     total, num_words = [np.zeros_like(slope) for slope in whole], len(counts.vocabulary)
     # Every word with every context once: sums over all minibatches of one word and one context.
-    published_sample, published.SAMPLE = published.SAMPLE, 1
-    try:
-        for word in range(num_words):
-            for context in range(num_words):
-                chosen = [jnp.asarray(problem.knots.word == choice) for choice in (word, context)]
-                for sum_, slope in zip(total, trainer._sampled_slopes(draws, chosen), strict=True):
-                    sum_ += np.asarray(slope) / num_words
-    finally:
-        published.SAMPLE = published_sample
+    monkeypatch.setattr(published, "SAMPLE", 1)
+    for word in range(num_words):
+        for context in range(num_words):
+            chosen = [jnp.asarray(problem.knots.word == choice) for choice in (word, context)]
+            for sum_, slope in zip(total, trainer._sampled_slopes(draws, chosen), strict=True):
+                sum_ += np.asarray(slope) / num_words
     for found, expected in zip(total, whole, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
 

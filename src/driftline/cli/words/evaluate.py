@@ -7,7 +7,6 @@ from driftline.cli.words import model
 from driftline.cli.words.inputs import chosen_steps
 from driftline.words import settings
 
-METHODS = ("sgi", "sgp", "dsg-f", "dsg-s", "dsg-s-past")
 TABLE, PICTURE = "scores.json", "scores.png"
 EPILOG = """\
 dsg-s sees what comes after a held-out step; dsg-s-past is fitted anew for each of them, to the steps before
@@ -31,8 +30,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("counts", metavar="COUNTS", type=Path, help="file from `driftline words count`")
     what = f"folder for {TABLE} and {PICTURE}"
     add("-o", "--out", type=Path, required=True, metavar="FOLDER", help=what)
-    what = f"which ones: {', '.join(METHODS)} (all but the last)"
-    add("--methods", choices=METHODS, nargs="+", default=METHODS[:4], metavar="METHOD", help=what)
+    what = f"which ones: {', '.join(settings.COMPARED)} (all but the last)"
+    add(
+        "--methods",
+        choices=settings.COMPARED,
+        nargs="+",
+        default=settings.COMPARED[:4],
+        metavar="METHOD",
+        help=what,
+    )
     model.add_options(parser)
     what = "passes of each phase of a method's optimiser, such as dsg-s=60,60,0"
     add("--passes", type=_passes, nargs="+", default=[], metavar="METHOD=N,...", help=what)
@@ -42,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def _passes(text):
     name, _, numbers = text.partition("=")
-    known = name in METHODS and all(number.isdecimal() for number in numbers.split(","))
+    known = name in settings.COMPARED and all(number.isdecimal() for number in numbers.split(","))
     if not known:
         raise argparse.ArgumentTypeError(f"{text!r} is not a method and its passes, such as dsg-s=60,60,0")
     return name, tuple(map(int, numbers.split(",")))

@@ -95,7 +95,7 @@ def _npz(atlas, path: Path, steps) -> list[Path]:
         if variance is not None:
             arrays["sd"][i] = np.sqrt(variance)
     with replacing(path) as file:
-        np.savez(file, allow_pickle=False, **arrays)
+        np.savez(file, **arrays)
     return [path]
 
 

@@ -1,5 +1,6 @@
 """Answers of an atlas: arrays with names, that print as tables and become data frames."""
 
+import abc
 import dataclasses
 from typing import TYPE_CHECKING, ClassVar
 
@@ -9,18 +10,18 @@ if TYPE_CHECKING:
     import pandas
 
 
-class Answer:
+class Answer(abc.ABC):
     """What all answers can do."""
 
     index: ClassVar[str]
 
+    @abc.abstractmethod
     def columns(self) -> dict[str, np.ndarray]:
         """The columns of the table; those that the method does not give are left away."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def title(self) -> str:
         """What the table shows."""
-        raise NotImplementedError
 
     def to_frame(self) -> "pandas.DataFrame":
         """The table as a pandas data frame."""

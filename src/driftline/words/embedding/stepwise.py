@@ -15,6 +15,7 @@ import jax.random as jr
 import numpy as np
 
 from driftline.infer import adam
+from driftline.words.atlas.change import common_rotation
 from driftline.words.atlas.drift import carry, years
 from driftline.words.embedding import likelihood
 from driftline.words.embedding.likelihood import Batch, Moments
@@ -126,9 +127,6 @@ class Stepwise:
                     array[: len(present)][~seen] = known[~seen]
         return random
 
-    def objective(self, state: dict[str, Any], phase: str) -> None:
-        """Steps are fitted one by one; there is no objective over all of them."""
-
     def mode(self, state: dict[str, Any], name: str, index: int, words: np.ndarray) -> np.ndarray:
         """Modes of some words, or contexts, after step `index`; point estimates of absent words are zero."""
         found = state[f"now_{name}"][words]
@@ -158,25 +156,26 @@ def _turn(found, state, present, before):
     shared = np.intersect1d(present, before)
     if not len(shared):
         return
-    places = np.searchsorted(present, shared)
-    left, _, right = np.linalg.svd(found["words"][places].T @ state["now_words"][shared])
+    here = found["words"][np.searchsorted(present, shared)]
+    rotation = common_rotation(here, state["now_words"][shared], np.ones(len(shared), here.dtype))
     for name in ("words", "contexts"):
-        found[name] = found[name] @ (left @ right)
+        found[name] = found[name] @ rotation.T
 
 
 @functools.partial(jax.jit, static_argnames=("passes", "is_filter", "published"))
 def _fit(batch, prior, start, key, passes, is_filter, published):
     if published and is_filter:
         return _published_filter(batch, prior, start, key, passes)
-    rate = PAPER_RATE if published else FAST_RATE
-    means = _climb(batch, prior, Moments(*(jnp.asarray(array) for array in start)), passes, rate)
+    rates = (PAPER_RATE, PAPER_RATE) if published else (FAST_RATE, 0.1 * FAST_RATE)
+    means = _climb(batch, prior, Moments(*(jnp.asarray(array) for array in start)), passes, rates)
     for _ in range(SETTLE if is_filter else 0):
         means = _refreshed(batch, prior, means)
     return means
 
 
-def _climb(batch, prior, means, passes, rate):
-    """Adam to the mode, in standard deviations of the prior; in the second half its rate falls to a tenth."""
+def _climb(batch, prior, means, passes, rates):
+    """Adam to the mode, in standard deviations of the prior; its rate goes to the last in the second half."""
+    first_rate, last_rate = rates
     sds = jnp.sqrt(prior.word_variances), jnp.sqrt(prior.context_variances)
     centres = prior.words, prior.contexts
 
@@ -189,7 +188,8 @@ def _climb(batch, prior, means, passes, rate):
             for sd, slope, place, centre in zip(sds, slopes, places, centres, strict=True)
         )
         direction, moments = adam.direction(slopes, moments, SECOND_DECAY)
-        now = (rate * (1.0 - 0.9 * jnp.maximum(0.0, 2.0 * i / passes - 1.0))).astype(means.words.dtype)
+        gone = jnp.maximum(0.0, 2.0 * i / passes - 1.0)
+        now = (first_rate + (last_rate - first_rate) * gone).astype(means.words.dtype)
         words, contexts = (
             place + now * sd * step for place, sd, step in zip(places, sds, direction, strict=True)
         )

@@ -43,7 +43,7 @@ def fit(
     ratio: float = 1.0,
     exponent: float = 0.75,
     optimiser: Literal["fast", "paper"] = "fast",
-    passes: Iterable[int] = (),
+    passes: int | Iterable[int] = (),
     hold_out: Iterable[int] = (),
     seed: int = 0,
     checkpoint: str | os.PathLike | None = None,
@@ -64,7 +64,7 @@ def fit(
         ratio: Negative for each positive count.
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one, which takes many times as long.
-        passes: Passes of each phase of the optimiser, if not as many as usual.
+        passes: Passes of each phase of the optimiser, or of its only one, if not as many as usual.
         hold_out: Steps that the fit must not see; their score is shown with the progress.
         seed: The same seed gives the same numbers.
         checkpoint: File to which the state is saved now and then, and when the fit is interrupted.
