@@ -107,7 +107,7 @@ def test_shared_numbers_are_those_of_one_model_for_all():
 @pytest.mark.parametrize("parameters", ["integrate", "maximise"])
 def test_numbers_of_their_own_are_those_of_single_fits(parameters):
     model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True)), dl.Poisson())
-    x = counts(30, 2, seed=2)
+    x = counts(32, 2, seed=2)  # a length that is not filled up, so that the same noise serves both
     panel = dl.fit(model, x, shared=False, parameters=parameters)
     for i in range(2):
         alone = dl.fit(model, x[:, i], parameters=parameters)
@@ -147,3 +147,27 @@ def test_an_unknown_name_is_answered_with_the_known_ones():
         panel["c"]
     assert "2 series" in repr(panel)
     assert len(panel) == 2
+
+
+def test_numbers_of_a_series_that_cannot_be_learnt_name_it():
+    x = {"fine": [3, 1, 4, 1, 5, 9], "zeros": [0, 0, 0, 0, 0, 0]}
+    model = dl.Model(dl.AR1(dl.learn(0.0), 0.9, 0.1), dl.Poisson())
+    with pytest.raises(
+        ValueError, match=r"series 'zeros': the data do not hold prior.mean: .* give it a prior"
+    ):
+        dl.fit(model, x, shared=False)
+
+
+def test_climbs_of_many_series_do_not_depend_on_each_other():
+    model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True)), dl.Poisson())
+    x = counts(32, 5, seed=3)
+    x[:, 2] *= 50  # needs many more moves than the others
+    together = dl.fit(model, x, shared=False, parameters="maximise")
+    for i in range(5):
+        alone = dl.fit(model, x[:, [i]], shared=False, parameters="maximise")
+        assert together.iterations_each[i] == alone.iterations_each[0]
+        np.testing.assert_allclose(
+            together.parameters[i]["prior.scale"].mean, alone.parameters[0]["prior.scale"].mean, rtol=1e-6
+        )
+        np.testing.assert_allclose(together.mean[:, i], alone.mean[:, 0], rtol=1e-6)
+    assert len(set(together.iterations_each)) > 1

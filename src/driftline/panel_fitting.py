@@ -6,13 +6,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from driftline.families import GaussMarkov
 from driftline.infer import climb, integrate, newton
 from driftline.infer import panel as side_by_side
 from driftline.infer.progress import Reporter
 from driftline.learnt import LearntNumber
 from driftline.models.model import Model
-from driftline.models.observations import Observations
 from driftline.models.panels import Series, observe_panel
 from driftline.models.parameters import learnt, with_values
 from driftline.panel import Panel
@@ -84,20 +82,20 @@ def _with_shared_numbers(model, series, observations, settings, progress, parame
 
 
 def _with_numbers_of_their_own(model, series, observations, settings, progress, parameters):
-    reporter = Reporter("learning", len(series), progress)
+    reporters = (
+        Reporter("learning", climb.MOST_CLIMBS, progress),
+        Reporter("averaging", len(series), progress),
+    )
     outcomes, numbers = [], {}
-    for place, one in enumerate(series):
-        own = jax.tree.map(lambda leaf, place=place: jax.device_put(np.asarray(leaf)[place]), observations)
-        learning = integrate.learn_numbers(
-            model, own, lambda model, own=own: _start(model, own), settings, mode=parameters,
-            reporter=Reporter("learning", climb.MOST_CLIMBS, False),
-        )  # fmt: skip
+    every = integrate.learn_numbers_of_each(
+        model, observations, lambda model: side_by_side.start(model, observations), settings,
+        mode=parameters, names=[one.name for one in series], reporters=reporters,
+    )  # fmt: skip
+    for one, learning in zip(series, every, strict=True):
         outcomes.append(learning.outcome)
         numbers[one.name] = {
             name: LearntNumber(values, learning.weights) for name, values in learning.values.items()
         }
-        reporter.update(place + 1, sum(outcome.elbo for outcome in outcomes), 0.0)
-    reporter.close()
     q = jax.tree.map(lambda *leaves: np.stack(leaves), *(outcome.q for outcome in outcomes))
     variances = side_by_side.variances(q)
     tables = [outcome.quantiles for outcome in outcomes if outcome.quantiles is not None]
@@ -109,11 +107,6 @@ def _with_numbers_of_their_own(model, series, observations, settings, progress, 
         message=f"{missed} series not converged" if missed else "all converged",
         quantiles=np.stack(tables, axis=1) if tables else None,
     )  # fmt: skip
-
-
-def _start(model: Model, observations: Observations) -> GaussMarkov:
-    one = jax.tree.map(lambda leaf: leaf[None], observations)
-    return jax.tree.map(lambda leaf: leaf[0], side_by_side.start(model, one))
 
 
 def _panel(

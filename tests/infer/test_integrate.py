@@ -1,5 +1,6 @@
 import dataclasses
 import json
+import os
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -228,7 +229,9 @@ def test_numbers_that_the_data_do_not_hold_are_named(model, x, place):
 
 @pytest.mark.parametrize("shape", [(2,), (1, 2)])
 @pytest.mark.parametrize("structure", ["chains", "block"])
-def test_the_mixture_has_the_moments_of_its_fits(structure, shape):
+def test_the_mixture_has_the_moments_of_its_fits(structure, shape, monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)  # three points in two parts, which overlap
+    scales, weights = (0.1, 0.4, 1.5), np.array([0.3, 0.1, 0.6])
     x = [3.0, 9.0, 1.0, 0.0, 12.0]
     model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True), shape=shape), dl.Poisson())
     data = np.array([x, x[::-1]]).T.reshape(5, *shape)
@@ -239,18 +242,15 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape):
             structure=structure,
             tolerance=1e-12,
         )
-        for scale in (0.1, 1.5)
+        for scale in scales
     ]
-    weights = np.array([0.3, 0.7])
     observations = observe(data, np.ones(4), model.likelihood, shape)
     number = model.prior.scale
     layout = Layout(("prior.scale",), (number.support,), ((),), flat=False)
     template = dl.Model(dl.RandomWalk(0.2, shape=shape), dl.Poisson())
-    raws = jnp.asarray([number.support.to_raw(scale) for scale in (0.1, 1.5)]).reshape(2, 1)
-    mixed, quantiles = integrate._mixed(
-        raws, jnp.asarray(weights), fits[0].q, template, observations, layout,
-        jnp.asarray(1e-12), jnp.asarray(100),
-    )  # fmt: skip
+    raws = np.array([number.support.to_raw(scale) for scale in scales]).reshape(-1, 1)
+    problem = template, observations, layout, jnp.asarray(1e-12), jnp.asarray(100)
+    mixed, quantiles = integrate._mixed(raws, weights, fits[0].q, problem)
     means = np.array([fit.mean for fit in fits])
     mean = np.tensordot(weights, means, 1)
     assert np.abs(mean - means[0]).max() > 0.3

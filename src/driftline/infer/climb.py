@@ -1,94 +1,148 @@
-"""The way to the most probable learnt numbers, and the curvature there."""
+"""The way to the most probable learnt numbers, and the curvature there: one climb, or many side by side."""
 
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
-from driftline.infer.given_numbers import Fitted, fit_at, fit_many
+from driftline.families import AbstractFamily
+from driftline.infer.given_numbers import Fitted
+from driftline.infer.progress import Reporter
 
 MOST_CLIMBS = 60
 CLIMB_TOLERANCE = 1e-4  # expected rise, in nats, below which the climb ends
 LONGEST_MOVE = 2.0  # of one climb, on the scale without bounds
 DIFFERENCE = 0.02  # for the curvature at the mode, in units of the scale without bounds
+MOST_HALVINGS = 12
+
+Fit = Callable[[np.ndarray, AbstractFamily], Fitted]
 
 
-class Summit(NamedTuple):
-    """Where a climb ended.
+class Summits(NamedTuple):
+    """Where climbs ended; every array has a leading axis for them.
 
     Attributes:
-        raw: The mode, on the scale without bounds.
-        best: The fit of the path there.
-        covariance: Inverse of minus the Hessian there.
-        climbs: Number of moves.
-        reached: Whether it is a mode, rather than where the climb gave up.
+        raws: The modes, on the scale without bounds.
+        best: The fits of the paths there.
+        covariances: Inverses of minus the Hessians there.
+        climbs: Numbers of moves.
+        reached: Whether each is a mode, rather than where the climb gave up.
     """
 
-    raw: np.ndarray
+    raws: np.ndarray
     best: Fitted
-    covariance: np.ndarray
-    climbs: int
-    reached: bool
+    covariances: np.ndarray
+    climbs: np.ndarray
+    reached: np.ndarray
 
 
-def climb(raw, q, problem, reporter) -> Summit:
-    """Quasi-Newton ascent; every fit of the path starts from the one before.
+def climb(
+    raws: np.ndarray, q: AbstractFamily, fit: Fit, reporter: Reporter, names: Sequence[Any] = ()
+) -> Summits:
+    """Quasi-Newton ascents; every fit of a path starts from the one before.
 
     Where the moves become small, the true curvature decides whether this is the top or only a ridge that
     the gathered curvature knows too little of.
+
+    Args:
+        raws: Where each climb starts, (N, K).
+        q: Families from which the first fits start, with a leading axis.
+        fit: Fits the paths of all climbs at given points.
+        reporter: Told about every move.
+        names: Of the climbs, if there are several.
     """
-    best = fit_at(jnp.asarray(raw), q, *problem)
-    _check_start(best)
-    inverse = 0.1 * np.eye(len(raw)) / max(1.0, float(np.linalg.norm(best.gradient)))
-    for climb in range(1, MOST_CLIMBS + 1):
-        gradient = np.asarray(best.gradient)
-        if climb > 2 and gradient @ inverse @ gradient < CLIMB_TOLERANCE:
-            inverse = covariance_at(raw, best, problem)
-            if gradient @ inverse @ gradient < CLIMB_TOLERANCE:
-                return Summit(raw, best, inverse, climb, reached=True)
-        move = inverse @ gradient
-        new, step = _backtrack(raw, move * min(1.0, LONGEST_MOVE / np.linalg.norm(move)), best, problem)
-        reporter.update(climb, float(best.elbo), float(np.linalg.norm(gradient)))
-        if new is None:
-            return Summit(raw, best, covariance_at(raw, best, problem), climb, reached=False)
-        raw, inverse = raw + step, _updated(inverse, step, gradient - np.asarray(new.gradient), climb)
-        best = new
-    return Summit(raw, best, covariance_at(raw, best, problem), MOST_CLIMBS, reached=False)
+    best = fit(raws, q)
+    _check_start(best, names)
+    steepness = np.linalg.norm(best.gradient, axis=1)
+    inverses = 0.1 * np.eye(raws.shape[1]) / np.maximum(1.0, steepness)[:, None, None]
+    going, reached = np.ones(len(raws), bool), np.zeros(len(raws), bool)
+    climbs = np.zeros(len(raws), int)
+    for count in range(1, MOST_CLIMBS + 1):
+        climbs[going] = count
+        flat = going & (count > 2) & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
+        if flat.any():
+            inverses[flat] = _covariances(raws, best, fit)[flat]
+            reached |= flat & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
+            going &= ~reached
+        if not going.any():
+            break
+        moves = np.einsum("nij,nj->ni", inverses, best.gradient)
+        lengths = np.linalg.norm(moves, axis=1)
+        moves *= (going * np.minimum(1.0, LONGEST_MOVE / np.maximum(lengths, 1e-300)))[:, None]
+        new, steps, going = _backtrack(raws, moves, best, fit, going)
+        reporter.update(count, float(best.elbo.sum()), float(np.linalg.norm(best.gradient)))
+        falls = best.gradient - new.gradient
+        for i in np.flatnonzero(going):
+            inverses[i] = _updated(inverses[i], steps[i], falls[i], count)
+        raws, best = raws + steps, new
+    if not reached.all():
+        inverses[~reached] = _covariances(raws, best, fit)[~reached]
+    return Summits(raws, best, inverses, climbs, reached)
 
 
-def _backtrack(raw, move, best, problem) -> tuple[Fitted | None, np.ndarray]:
-    for halvings in range(12):
-        step = move * 0.5**halvings
-        new = fit_at(jnp.asarray(raw + step), best.q, *problem)
-        if float(new.value) >= float(best.value) + 1e-4 * float(np.asarray(best.gradient) @ step):
-            return new, step
-    return None, move
+def _rises(inverses, gradients):
+    """Expected rise of a full move, twice."""
+    return np.einsum("ni,nij,nj->n", gradients, inverses, gradients)
 
 
-def _updated(inverse, step, fall, climb):
+def _backtrack(raws, moves, best, fit, going) -> tuple[Fitted, np.ndarray, np.ndarray]:
+    """Halve the moves that do not rise; those that never do are left out, and end."""
+    new, rose, steps = best, np.zeros_like(going), np.zeros_like(moves)
+    for halvings in range(MOST_HALVINGS):
+        tried = np.where((going & ~rose)[:, None], moves * 0.5**halvings, 0.0)
+        found = fit(raws + np.where(rose[:, None], steps, tried), best.q)
+        slopes = np.einsum("ni,ni->n", best.gradient, tried)
+        accepted = going & ~rose & (found.value >= best.value + 1e-4 * slopes)
+        new = _chosen(accepted, found, new)
+        steps[accepted] = tried[accepted]
+        rose |= accepted
+        if (rose | ~going).all():
+            break
+    return new, steps, rose
+
+
+def _chosen(mask, yes: Fitted, no: Fitted) -> Fitted:
+    if mask.all():
+        return yes
+    if not mask.any():
+        return no
+
+    def choose(a, b):
+        numbers = np if isinstance(a, np.ndarray) else jnp
+        return numbers.where(mask.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
+
+    return jax.tree.map(choose, yes, no)
+
+
+def _updated(inverse, step, fall, count):
     """The BFGS update of the inverse curvature; `fall` is by how much the gradient fell."""
     curvature = step @ fall
     if curvature <= 1e-10 * np.linalg.norm(step) * np.linalg.norm(fall):
         return inverse
-    if climb == 1:
+    if count == 1:
         inverse = np.eye(len(step)) * curvature / (fall @ fall)
     left = np.eye(len(step)) - np.outer(step, fall) / curvature
     return left @ inverse @ left.T + np.outer(step, step) / curvature
 
 
-def covariance_at(raw, best, problem):
-    """Inverse of minus the Hessian at the mode, from differences of the gradient; kept positive definite."""
-    steps = DIFFERENCE * np.eye(len(raw))
-    fits = fit_many(jnp.asarray(np.concatenate([raw + steps, raw - steps])), best.q, *problem)
-    up, down = np.split(np.asarray(fits.gradient), 2)
-    hessian = (down - up) / (2 * DIFFERENCE)
-    sizes, axes = np.linalg.eigh(0.5 * (hessian + hessian.T))
-    return axes @ np.diag(1.0 / np.clip(sizes, 0.1, None)) @ axes.T
+def _covariances(raws, best, fit):
+    """Inverses of minus the Hessians, from differences of the gradient; kept positive definite."""
+    hessians = np.empty((*raws.shape, raws.shape[1]))
+    for k, step in enumerate(DIFFERENCE * np.eye(raws.shape[1])):
+        up, down = (fit(raws + sign * step, best.q).gradient for sign in (1.0, -1.0))
+        hessians[:, k] = (down - up) / (2 * DIFFERENCE)
+    sizes, axes = np.linalg.eigh(0.5 * (hessians + hessians.mT))
+    return (axes / np.clip(sizes, 0.1, None)[:, None]) @ axes.mT
 
 
-def _check_start(fitted: Fitted) -> None:
-    if not np.isfinite(float(fitted.value)) or not np.isfinite(np.asarray(fitted.gradient)).all():
+def _check_start(fitted: Fitted, names) -> None:
+    bad = ~(np.isfinite(fitted.value) & np.isfinite(fitted.gradient).all(axis=1))
+    if bad.any():
+        one = int(np.argmax(bad))
+        whose = f"series {names[one]!r}: " if names else ""
         raise ValueError(
-            f"the log posterior of the learnt numbers is {float(fitted.value)} with gradient "
-            f"{np.asarray(fitted.gradient)} where they start; start them elsewhere"
+            f"{whose}the log posterior of the learnt numbers is {float(fitted.value[one])} with gradient "
+            f"{fitted.gradient[one]} where they start; start them elsewhere"
         )

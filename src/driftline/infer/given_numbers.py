@@ -13,14 +13,15 @@ import numpy as np
 from jaxtyping import Array, Float
 
 from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
-from driftline.infer import newton
+from driftline.infer import newton, threads
 from driftline.infer.expectation import expected_log_joint, moments
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.parameters import with_values
 
 SIDE_BY_SIDE = 50  # series of a panel that are fitted at the same time, while they stay in the cache
-MOST_NUMBERS_AT_ONCE = 20_000_000  # bounds the memory of the batch of fits
+# Fits side by side save calls as long as they stay in the cache; a few long ones are faster one by one.
+NUMBERS_AT_ONCE, FEW = 1 << 15, 8
 
 
 class Fitted(NamedTuple):
@@ -69,14 +70,43 @@ def is_panel(q: AbstractFamily, model: Model) -> bool:
     return q.mean.ndim > 1 + len(model.prior.shape)
 
 
-@eqx.filter_jit
-def fit_many(raws, q, template, observations, layout, tolerance, limit) -> Fitted:
-    """The same at many points; the results have a leading axis for them."""
+def fit_together(raws: np.ndarray, q: AbstractFamily, problem: tuple) -> Fitted:
+    """Fit the path, or all paths of a panel, with the numbers at one point; arrays get a leading axis."""
+    return _as_numpy(_fit_together(jnp.asarray(raws), q, *problem))
 
-    def one(raw):
+
+@eqx.filter_jit
+def _fit_together(raws, q, *problem):
+    fitted = fit_at(raws[0], jax.tree.map(lambda leaf: leaf[0], q), *problem)
+    return jax.tree.map(lambda leaf: leaf[None], fitted)
+
+
+def fit_apart(raws: np.ndarray, q: AbstractFamily, problem: tuple) -> Fitted:
+    """Fit every path of a panel with the numbers at a point of its own; arrays have a leading axis."""
+    template, observations, *rest = problem
+
+    def some(part):
+        own, families, series = jax.tree.map(lambda leaf: leaf[part.rows], (raws, q, observations))
+        fitted = _fit_apart(own, families, template, series, *rest)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[part.known :], fitted)
+
+    found = list(threads.share_out(some, threads.parts(len(raws))))
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *found)
+
+
+@eqx.filter_jit
+def _fit_apart(raws, q, template, observations, layout, tolerance, limit):
+    def one(own):
+        raw, q, observations = own
         return fit_at(raw, q, template, observations, layout, tolerance, limit)
 
-    return jax.lax.map(one, raws, batch_size=min(at_once(q), len(raws)))
+    return jax.lax.map(one, (raws, q, observations), batch_size=min(len(raws), SIDE_BY_SIDE))
+
+
+def _as_numpy(fitted):
+    return fitted._replace(
+        value=np.asarray(fitted.value), gradient=np.asarray(fitted.gradient), elbo=np.asarray(fitted.elbo)
+    )
 
 
 def fit_points(
@@ -101,5 +131,6 @@ def _fit_points(numbers, q, template, observations):
 
 
 def at_once(q):
-    """How many fits fit into memory at the same time."""
-    return max(1, MOST_NUMBERS_AT_ONCE // (24 * q.mean.size))
+    """How many fits are made side by side."""
+    count = NUMBERS_AT_ONCE // q.mean.size
+    return count if count >= FEW else 1

@@ -7,8 +7,9 @@ section 10.
 """
 
 import dataclasses
-from collections.abc import Callable
-from typing import NamedTuple
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -17,10 +18,10 @@ import jax.random as jr
 import numpy as np
 
 from driftline.families import BlockGaussMarkov, GaussMarkov
-from driftline.infer import marginals, newton
-from driftline.infer.climb import Summit, climb
+from driftline.infer import marginals, newton, threads
+from driftline.infer.climb import Summits, climb
 from driftline.infer.expectation import Moments, moments
-from driftline.infer.given_numbers import SIDE_BY_SIDE, at_once, fit_at, is_panel
+from driftline.infer.given_numbers import SIDE_BY_SIDE, at_once, fit_apart, fit_at, fit_together, is_panel
 from driftline.infer.layout import Layout
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
@@ -57,7 +58,7 @@ def learn_numbers(
     mode: str,
     reporter: Reporter,
 ) -> Learning:
-    """Find the learnt numbers of a model.
+    """Find the learnt numbers of a model of one series, or of all series of a panel.
 
     Args:
         model: A model with learnt numbers.
@@ -67,6 +68,56 @@ def learn_numbers(
         mode: "maximise" for the most probable values, "integrate" for a posterior over them.
         reporter: Told about every fit of the climb.
     """
+    layout, raw, problem = _set_up(model, observations, settings, mode)
+    q = jax.tree.map(lambda leaf: leaf[None], start(problem[0]))
+    summits = climb(raw[None], q, lambda raws, q: fit_together(raws, q, problem), reporter)
+    reporter.close()
+    num_points = _num_points(len(raw), q.mean.size)
+    return _learning(layout, _summit(summits, 0), problem, mode, num_points)
+
+
+def learn_numbers_of_each(
+    model: Model,
+    observations: Observations,
+    start: Callable[[Model], GaussMarkov],
+    settings: newton.Settings,
+    *,
+    mode: str,
+    names: Sequence[Any],
+    reporters: tuple[Reporter, Reporter],
+) -> Iterator[Learning]:
+    """The same for every series of a panel on its own; all of them climb side by side.
+
+    Args:
+        model: A model with learnt numbers.
+        observations: The series, with a leading axis for them.
+        start: Makes starting families for the model with its numbers at their start.
+        settings: Of the inner fits.
+        mode: As in `learn_numbers`.
+        names: Of the series, for errors.
+        reporters: Told about every move of the climbs, and about every series that is done.
+    """
+    layout, raw, problem = _set_up(model, observations, settings, mode)
+    template, _, *rest = problem
+    q = start(template)
+    raws = np.tile(raw, (len(q.mean), 1))
+    summits = climb(raws, q, lambda raws, q: fit_apart(raws, q, problem), reporters[0], names)
+    reporters[0].close()
+    num_points, total = _num_points(len(raw), q.mean.size), 0.0
+    for place, name in enumerate(names):
+        own = jax.tree.map(lambda leaf, place=place: jnp.asarray(leaf[place]), observations)
+        try:
+            learning = _learning(layout, _summit(summits, place), (template, own, *rest), mode, num_points)
+        except ValueError as error:
+            raise ValueError(f"series {name!r}: {error}") from error
+        total += learning.outcome.elbo
+        reporters[1].update(place + 1, total, 0.0)
+        yield learning
+    reporters[1].close()
+
+
+def _set_up(model, observations, settings, mode):
+    """How the numbers lie in a vector, where it starts, and what a fit at a vector needs to know."""
     numbers = learnt(model)
     layout = Layout(
         tuple(numbers),
@@ -83,14 +134,18 @@ def learn_numbers(
         jnp.asarray(settings.tolerance),
         jnp.asarray(settings.max_iterations),
     )
-    summit = climb(raw, start(template), problem, reporter)
-    reporter.close()
-    return _single(layout, summit) if mode == "maximise" else _integrated(layout, summit, problem)
+    return layout, raw, problem
 
 
-def _integrated(layout, summit: Summit, problem) -> Learning:
-    center, covariance = summit.raw, summit.covariance
-    num_points = _num_points(len(center), summit.best.q.mean.size)
+def _summit(summits: Summits, place) -> Summits:
+    """One of many summits, without the leading axis."""
+    return jax.tree.map(lambda leaf: leaf[place], summits)
+
+
+def _learning(layout, summit: Summits, problem, mode, num_points) -> Learning:
+    if mode == "maximise":
+        return _single(layout, summit)
+    center, covariance = summit.raws, summit.covariances
     found = _sample_round(center, covariance, num_points, summit.best, problem)
     for _ in range(MOST_ROUNDS - 1):
         if found.share >= ENOUGH:
@@ -104,7 +159,7 @@ def _integrated(layout, summit: Summit, problem) -> Learning:
     values = {place: np.asarray(batched[place]) for place in layout.places}
     main = np.argsort(-found.weights)[: _num_main(found.weights)]
     shares = found.weights[main] / found.weights[main].sum()
-    q, quantiles = _mixed(jnp.asarray(found.raws[main]), jnp.asarray(shares), summit.best.q, *problem)
+    q, quantiles = _mixed(found.raws[main], shares, summit.best.q, problem)
     effective = f", {found.share:.0%} of {num_points} points effective"
     reached = summit.reached and found.share >= TOO_FEW
     outcome = _outcome(q, found.log_evidence, summit.climbs, reached, effective)
@@ -159,9 +214,9 @@ def _num_points(num_learnt, size):
 
 def _sample_round(center, covariance, num_points, best, problem) -> Round:
     raws, log_density, distances = _proposals(center, covariance, num_points)
-    values, gaps = _heights(jnp.asarray(raws), best.q, *problem)
-    log_bounds = np.nan_to_num(np.asarray(values) - log_density, nan=-np.inf)
-    log_weights = np.nan_to_num(log_bounds + np.asarray(gaps), nan=-np.inf)
+    values, gaps = _heights(raws, best.q, problem)
+    log_bounds = np.nan_to_num(values - log_density, nan=-np.inf)
+    log_weights = np.nan_to_num(log_bounds + gaps, nan=-np.inf)
     weights = np.exp(log_weights - log_weights.max())
     weights = weights / weights.sum()
     share = float(1.0 / (num_points * np.sum(weights**2)))
@@ -170,10 +225,19 @@ def _sample_round(center, covariance, num_points, best, problem) -> Round:
     return Round(raws, weights, log_weights + log_density, distances, share, log_evidence)
 
 
-@eqx.filter_jit
-def _heights(raws, q, template, observations, layout, tolerance, limit):
+def _heights(raws, q, problem):
     """The log posterior at each point, and what the ELBO in it falls short of the log evidence."""
 
+    def some(part):
+        found = _some_heights(jnp.asarray(raws[part.rows]), q, *problem)
+        return [np.asarray(array)[part.known :] for array in found]
+
+    found = threads.share_out(some, threads.parts(len(raws)))
+    return [np.concatenate(arrays) for arrays in zip(*found, strict=True)]
+
+
+@eqx.filter_jit
+def _some_heights(raws, q, template, observations, layout, tolerance, limit):
     def one(raw):
         fitted = fit_at(raw, q, template, observations, layout, tolerance, limit)
         return fitted.value, _gap(with_values(template, layout.values(raw)), fitted.q, observations)
@@ -212,15 +276,27 @@ def _proposals(center, covariance, num_points):
     return center + white @ factor.T, np.logaddexp(narrow, other) + constant, np.sqrt(square)
 
 
-@eqx.filter_jit
-def _mixed(raws, weights, q, template, observations, layout, tolerance, limit):
+def _mixed(raws, weights, q, problem):
     """The weighted mixture of fits, one fit after the other.
 
     Returns:
         The Gauss-Markov density with the moments of the mixture, and the quantiles of every step.
     """
-    each = jax.vmap if is_panel(q, template) else lambda function: function
-    blocks = isinstance(q, BlockGaussMarkov)
+
+    def some(part):
+        own = weights[part.rows].copy()
+        own[: part.known] = 0.0  # counted by the part before
+        return _sums(jnp.asarray(raws[part.rows]), jnp.asarray(own), q, *problem)
+
+    totals = threads.share_out(some, threads.parts(len(raws)))
+    total = functools.reduce(lambda one, other: jax.tree.map(jnp.add, one, other), totals)
+    return _from_sums(total, q, problem[0])
+
+
+@eqx.filter_jit
+def _sums(raws, weights, q, template, observations, layout, tolerance, limit):
+    """Weighted sums over fits: of moments around the mean of `q`, and of tails in its standard deviations."""
+    each, blocks = _each(q, template), isinstance(q, BlockGaussMarkov)
     start = each(moments)(q)
     unit = _sd(start, blocks)
 
@@ -236,10 +312,21 @@ def _mixed(raws, weights, q, template, observations, layout, tolerance, limit):
         return jax.tree.map(jnp.add, total, parts), None
 
     zero = jax.tree.map(jnp.zeros_like, start), marginals.no_tails(unit)
-    (total, tails), _ = jax.lax.scan(add, zero, (raws, weights))
+    return jax.lax.scan(add, zero, (raws, weights))[0]
+
+
+@eqx.filter_jit
+def _from_sums(sums, q, template):
+    (total, tails), each, blocks = sums, _each(q, template), isinstance(q, BlockGaussMarkov)
+    unit = _sd(each(moments)(q), blocks)
     mixed = each(lambda total: _with_products(total, -1.0, blocks))(total)
     quantiles = marginals.quantiles(tails, unit, mixed.mean, _sd(mixed, blocks))
     return each(type(q).from_moments)(q.mean + mixed.mean, mixed.within, mixed.between), quantiles
+
+
+def _each(q, template):
+    """What makes a function of one family one of all series of a panel, if it is a panel."""
+    return jax.vmap if is_panel(q, template) else lambda function: function
 
 
 def _sd(found, blocks):
@@ -259,8 +346,8 @@ def _with_products(found, sign, blocks):
     return Moments(mean, found.within + sign * within, found.between + sign * between)
 
 
-def _single(layout, summit: Summit) -> Learning:
-    values = {name: np.asarray(v)[None] for name, v in layout.values(jnp.asarray(summit.raw)).items()}
+def _single(layout, summit: Summits) -> Learning:
+    values = {name: np.asarray(v)[None] for name, v in layout.values(jnp.asarray(summit.raws)).items()}
     outcome = _outcome(summit.best.q, float(summit.best.elbo), summit.climbs, summit.reached, "")
     return Learning(values, np.ones(1), outcome)
 
@@ -268,4 +355,4 @@ def _single(layout, summit: Summit) -> Learning:
 def _outcome(q, elbo, climbs, reached, effective: str) -> Outcome:
     ending = "converged" if reached else "not converged"
     message = f"{ending} after {climbs} moves of the learnt numbers{effective}"
-    return Outcome(q, elbo, 0.0, converged=reached, iterations=climbs, message=message)
+    return Outcome(q, elbo, 0.0, converged=bool(reached), iterations=int(climbs), message=message)

@@ -1,7 +1,5 @@
 """Newton's method for all series of a panel, side by side."""
 
-import concurrent.futures
-import os
 from typing import NamedTuple
 
 import equinox as eqx
@@ -11,7 +9,7 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
-from driftline.infer import newton
+from driftline.infer import newton, threads
 from driftline.infer.curvature import chain_precision
 from driftline.infer.given_numbers import SIDE_BY_SIDE
 from driftline.infer.progress import Reporter
@@ -44,25 +42,20 @@ class Fits(NamedTuple):
 def maximise(model: Model, observations: Observations, settings: newton.Settings, reporter: Reporter) -> Fits:
     """Fit every series of a panel on its own, with the same fixed numbers."""
     count = len(observations.values)
-    starts = range(0, count, SERIES_PER_CALL)
     limits = jnp.asarray(settings.max_iterations), jnp.asarray(settings.tolerance)
 
-    def fit_some(start):
-        with jax.enable_x64(True):  # a setting of the thread
-            # The last call goes over series of the one before it, so that all calls have the same size.
-            first = max(0, min(start, count - SERIES_PER_CALL))
-            some = jax.tree.map(lambda leaf: np.asarray(leaf)[first : first + SERIES_PER_CALL], observations)
-            fits = jax.tree.map(np.asarray, _fit_side_by_side(model, some, *limits))
-            return jax.tree.map(lambda leaf: leaf[start - first :], fits)
+    def fit_some(part):
+        some = jax.tree.map(lambda leaf: np.asarray(leaf)[part.rows], observations)
+        fits = _fit_side_by_side(model, some, *limits)
+        return jax.tree.map(lambda leaf: np.asarray(leaf)[part.known :], fits)
 
-    parts = []
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
-        for part in threads.map(fit_some, starts):
-            parts.append(part)
-            done = sum(len(part.elbo) for part in parts)
-            reporter.update(done, float(sum(part.elbo.sum() for part in parts)), 0.0)
+    done = []
+    for fits in threads.share_out(fit_some, threads.parts(count, SERIES_PER_CALL)):
+        done.append(fits)
+        elbos = np.concatenate([fits.elbo for fits in done])
+        reporter.update(len(elbos), float(elbos.sum()), 0.0)
     reporter.close()
-    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves), *done)
 
 
 @eqx.filter_jit

@@ -73,7 +73,7 @@ def _times_of(name, times):
 def observe_panel(
     panel: list[Series], likelihood: AbstractLikelihood, shape: tuple[int, ...]
 ) -> Observations:
-    """All series, with a leading axis for them, filled up to a common power of two.
+    """All series, with a leading axis for them, filled up to a common length.
 
     Steps that fill up are cut off by an infinite gap and not observed, so that they take no part.
     """
@@ -88,7 +88,7 @@ def observe_panel(
     if any(np.ndim(leaf) for leaf in jax.tree.leaves(likelihood)):
         raise ValueError("a likelihood with a number for every step is of no use to a panel; fit one by one")
     longest = max(len(series.values) for series in panel)
-    length = max(16, 1 << (longest - 1).bit_length())
+    length = _roomy(longest)
     values = np.full((len(panel), length), np.nan)
     gaps = np.full((len(panel), length - 1), np.inf)
     for i, series in enumerate(panel):
@@ -98,6 +98,15 @@ def observe_panel(
     missing = np.isnan(values)
     seen = np.take_along_axis(values, np.argmin(missing, axis=1)[:, None], axis=1)
     return Observations(*map(jax.device_put, (np.where(missing, seen, values), ~missing, gaps)))
+
+
+def _roomy(longest):
+    """A little more than the longest series, so that panels of about its length share one compilation.
+
+    Finer than the power of two of a single series, because every step costs as often as there are series.
+    """
+    grain = max(16, 1 << (longest - 1).bit_length()) // 16
+    return max(16, -(-longest // grain) * grain)
 
 
 def _check(panel, values, likelihood):

@@ -1,0 +1,46 @@
+"""Many fits at once on all cores: one compiled program, called from several threads."""
+
+import concurrent.futures
+import os
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import jax
+
+
+class Part(NamedTuple):
+    """Some of many rows.
+
+    Attributes:
+        rows: Which ones.
+        known: How many of them, at the front, belong to the part before.
+    """
+
+    rows: slice
+    known: int
+
+
+def parts(count: int, size: int | None = None) -> list[Part]:
+    """Cut rows into parts of one size, so that one compilation serves all; the last reaches back if need be.
+
+    Args:
+        count: Number of rows.
+        size: Rows of a part; None for as many parts as there are cores.
+    """
+    size = min(count, size or -(-count // (os.cpu_count() or 1)))
+    firsts = [(start, min(start, count - size)) for start in range(0, count, size)]
+    return [Part(slice(first, first + size), start - first) for start, first in firsts]
+
+
+def share_out(function: Callable[[Part], Any], parts: list[Part]) -> Iterator[Any]:
+    """Results of a function of each part, in their order, while threads work on the next ones."""
+    if len(parts) == 1:
+        yield function(parts[0])
+        return
+
+    def run(part):
+        with jax.enable_x64(True):  # a setting of the thread
+            return function(part)
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+        yield from threads.map(run, parts)
