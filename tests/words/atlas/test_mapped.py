@@ -185,3 +185,12 @@ def test_reading_takes_no_memory_for_the_arrays(tmp_path):
         [sys.executable, "-c", MEMORY, str(tmp_path / "x")], capture_output=True, text=True, check=True
     )
     assert int(run.stdout) < 20_000  # KiB, for a file of 98 MiB
+
+
+def test_a_file_of_another_kind_is_told_by_what_it_is(tmp_path):
+    path = tmp_path / "some.counts"
+    mapped.write(path, "word-counts", 1, {"values": np.arange(3.0)}, {})
+    with pytest.raises(
+        ValueError, match=r"some\.counts holds counts of words; open it with words\.load_counts"
+    ):
+        mapped.read(path, "word-atlas", 1)

@@ -26,6 +26,11 @@ MAX_HEADER = 1 << 28
 ALIGNMENT = 64
 DTYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+KINDS = {  # for whoever opens one in place of another
+    "word-counts": "counts of words; open it with words.load_counts, or fit it with `driftline words fit`",
+    "word-atlas": "an atlas; open it with words.load, or ask it with `driftline words neighbors`",
+    "word-fit": "an unfinished fit; go on with words.fit(..., resume=True) or `driftline words fit --resume`",
+}
 
 Inspect = Callable[[str, np.ndarray], None]
 
@@ -67,6 +72,10 @@ def write(
                 file.write(piece.data)
 
 
+class _OtherKindError(Exception):
+    """The file is one of ours, but not what was asked for."""
+
+
 def read(
     path: str | os.PathLike, kind: str, version: int, *, verify: bool = True, inspect: Inspect | None = None
 ) -> tuple[dict[str, np.ndarray], Any]:
@@ -92,6 +101,8 @@ def read(
                     file.seek(begin + entry["data_offsets"][0])
                     found = _verified(file, name, entry, inspect)
                     _must(found == metadata["arrays"][name], f"{name} does not match its checksum")
+        except _OtherKindError as error:
+            raise ValueError(f"{path} holds {error}") from error
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(
                 f"{path} is damaged or not a driftline {kind} file ({error}); write it anew"
@@ -150,6 +161,9 @@ def _header(file: BufferedReader, form: str) -> tuple[dict[str, Any], dict[str, 
     header = json.loads(text)
     metadata = json.loads(header["__metadata__"][ENTRY])
     found = metadata.get("format", "unknown")
+    kind = found.partition("/")[0]
+    if kind in KINDS and kind != form.partition("/")[0]:
+        raise _OtherKindError(KINDS[kind])
     _must(found == form, f"its format is {found!r} instead of {form!r}")
     sealed = metadata.pop("sha256", None)
     emptied = header | {"__metadata__": {ENTRY: ""}}
