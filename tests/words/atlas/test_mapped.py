@@ -191,6 +191,6 @@ def test_a_file_of_another_kind_is_told_by_what_it_is(tmp_path):
     path = tmp_path / "some.counts"
     mapped.write(path, "word-counts", 1, {"values": np.arange(3.0)}, {})
     with pytest.raises(
-        ValueError, match=r"some\.counts holds counts of words; open it with words\.load_counts"
+        ValueError, match=r"some\.counts holds counts of words; open it with words"
     ):
         mapped.read(path, "word-atlas", 1)
