@@ -101,7 +101,7 @@ def known_atlas(
         drift=law,
         occurrences=rng.integers(1, 50, len(knots)),
         tokens=np.full(num_steps, 10_000),
-        settings={"method": "dsg-s", "dim": dim, "drift": DRIFT, "scale": SCALE},
+        settings={"method": "dsg-s", "dim": dim, "prior": "diffusion", "drift": DRIFT, "scale": SCALE},
         provenance={"source": "made up"},
         history={"elbo": [-3.5, -2.25], "phase": ["first", "second"]},
         elbo=-2.25,

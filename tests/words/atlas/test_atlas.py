@@ -40,7 +40,7 @@ def independent(atlas):
 
 @pytest.fixture(scope="module")
 def filtered(atlas):
-    ahead = forward(atlas.dates, DRIFT, SCALE)
+    ahead = forward("diffusion", atlas.dates, DRIFT, SCALE)
     return with_paths(atlas, lag_covariance=None, between="filtered", forward=ahead)
 
 

@@ -28,7 +28,7 @@ def an_atlas(kind):
     for side in ("words", "contexts"):
         parts = fields_of(getattr(known, side))
         if kind == "filtered":
-            parts |= {"lag_covariance": None, "forward": forward(known.dates, 0.02, 0.8)}
+            parts |= {"lag_covariance": None, "forward": forward("diffusion", known.dates, 0.02, 0.8)}
         if kind == "independent":
             parts |= {"lag_covariance": None, "variance": None}
         if kind in ("filtered", "independent"):

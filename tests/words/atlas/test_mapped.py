@@ -190,7 +190,5 @@ def test_reading_takes_no_memory_for_the_arrays(tmp_path):
 def test_a_file_of_another_kind_is_told_by_what_it_is(tmp_path):
     path = tmp_path / "some.counts"
     mapped.write(path, "word-counts", 1, {"values": np.arange(3.0)}, {})
-    with pytest.raises(
-        ValueError, match=r"some\.counts holds counts of words; open it with words"
-    ):
+    with pytest.raises(ValueError, match=r"some\.counts holds counts of words; open it with words"):
         mapped.read(path, "word-atlas", 1)

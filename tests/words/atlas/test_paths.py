@@ -70,35 +70,39 @@ def test_single_precision_keeps_six_digits_over_many_knots():
     assert narrow.at_step(7)[0].dtype == np.float64
 
 
-def filtered(present, seed=0):
+def filtered(present, prior, seed=0):
     rng = np.random.default_rng(seed)
     dates, knots = some_dates(present.shape[1]), knots_of(present)
     mean, variance = rng.standard_normal((len(knots), 2)), rng.uniform(0.01, 0.5, (len(knots), 2))
-    law = drift.make("diffusion", dates, DRIFT, SCALE)
-    ahead = forward(dates, DRIFT, SCALE)
+    law = drift.make(prior, dates, DRIFT, SCALE)
+    ahead = forward(prior, dates, DRIFT, SCALE)
     return Paths(knots, law, mean, variance, between="filtered", forward=ahead), dates
 
 
-def one_word_filtered(paths, dates, word, component):
-    """The papers' prediction with plain numbers."""
+def one_word_filtered(paths, prior, dates, word, component):
+    """The papers' prediction, or that of an autoregression, with plain numbers."""
     gaps = [0.0, *(np.diff(dates).astype(float) / 365.25)]
     mean, variance, result = 0.0, SCALE**2, []
     for t, gap in enumerate(gaps):
-        if t:
+        if t and prior == "diffusion":
             wide = variance + DRIFT * gap
             variance = 1 / (1 / wide + 1 / SCALE**2)
             mean = variance / wide * mean
+        elif t:
+            noise = 1 / (1 / (DRIFT * gap) + 1 / SCALE**2)
+            slope = noise / (DRIFT * gap)
+            mean, variance = slope * mean, slope**2 * variance + noise
         for row in np.flatnonzero((paths.knots.word == word) & (paths.knots.step == t)):
             mean, variance = paths.mean[row, component], paths.variance[row, component]
         result.append((mean, variance))
     return np.array(result).T
 
 
-@given(presences())
-@settings(deadline=None, max_examples=60)
-def test_filtered_paths_follow_the_papers_prediction(present):
-    paths, dates = filtered(present)
-    expected = np.array([[one_word_filtered(paths, dates, i, k) for k in range(2)] for i in range(3)])
+@given(presences(), st.sampled_from(["diffusion", "stationary"]))
+@settings(deadline=None, max_examples=100)
+def test_filtered_paths_follow_the_prediction(present, prior):
+    paths, dates = filtered(present, prior)
+    expected = np.array([[one_word_filtered(paths, prior, dates, i, k) for k in range(2)] for i in range(3)])
     for step in range(len(dates)):
         for found, wanted in zip(paths.at_step(step), expected.transpose(2, 3, 0, 1)[:, step], strict=True):
             np.testing.assert_allclose(found, wanted, **CLOSE)
@@ -107,13 +111,14 @@ def test_filtered_paths_follow_the_papers_prediction(present):
             np.testing.assert_allclose(found, wanted, **CLOSE)
 
 
-def test_a_filter_may_travel_thousands_of_steps():
+@pytest.mark.parametrize("prior", ["diffusion", "stationary"])
+def test_a_filter_may_travel_thousands_of_steps(prior):
     dates = np.datetime64("1000-01-01", "D") + np.arange(0, 4000 * 3650, 3650).astype("timedelta64[D]")
     present = np.zeros((1, 4000), bool)
     present[0, 0] = True
     knots = knots_of(present)
-    law = drift.make("stationary", dates, 1.0, 1.0)
-    ahead = forward(dates, 1.0, 1.0)
+    law = drift.make(prior, dates, 1.0, 1.0)
+    ahead = forward(prior, dates, 1.0, 1.0)
     paths = Paths(knots, law, np.ones((1, 1)), np.ones((1, 1)), between="filtered", forward=ahead)
     mean, variance = paths.at_step(3999)
     assert mean == 0.0

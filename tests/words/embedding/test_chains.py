@@ -78,7 +78,8 @@ def test_chains_with_gaps_have_the_marginals_of_the_whole_path(name):
     np.testing.assert_allclose(jnp.sum(natural**2), square, rtol=1e-10)
 
 
-def test_filter_is_the_kalman_filter_and_ends_where_the_smoother_does():
+@pytest.mark.parametrize("name", ["diffusion", "stationary"])
+def test_filter_is_the_kalman_filter_and_ends_where_the_smoother_does(name):
     """With Gaussian observations in place of counts, both are exact."""
     rng = np.random.default_rng(3)
     size = len(TIMES)
@@ -86,12 +87,12 @@ def test_filter_is_the_kalman_filter_and_ends_where_the_smoother_does():
     mean, variance = np.zeros(1), np.full(1, 0.8**2)
     for t in range(size):
         if t:
-            mean, variance = drift.carry(mean, variance, 0.3 * (TIMES[t] - TIMES[t - 1]), 0.8)
+            mean, variance = drift.carry(name, mean, variance, 0.3 * (TIMES[t] - TIMES[t - 1]), 0.8)
         precision = 1 / variance + 1 / noise[t]
         mean, variance = (mean / variance + observed[t] / noise[t]) / precision, 1 / precision
-        # The exact posterior of step t given steps up to t, under the joint prior over these steps.
+        # The exact posterior of step t given steps up to t, under the prior over these steps.
         so_far = slice(0, t + 1)
-        prior = drift.diffusion(TIMES[so_far], 0.3, 0.8)
+        prior = getattr(drift, name)(TIMES[so_far], 0.3, 0.8)
         first, second = np.meshgrid(np.arange(t + 1), np.arange(t + 1), indexing="ij")
         covariance = prior.covariance(np.minimum(first, second), np.maximum(first, second))
         exact = np.linalg.inv(np.linalg.inv(covariance) + np.diag(1 / noise[so_far]))

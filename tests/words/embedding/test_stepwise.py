@@ -75,7 +75,7 @@ def test_filter_is_at_the_mode_of_each_step_with_the_variances_that_belong_to_it
     again = {name: array.copy() for name, array in trainer.begin().items()}
     for t in range(index):
         again = trainer.advance(again, t)
-    stepwise.predict(again, trainer.gaps[index], problem.settings.scale)
+    stepwise.predict(again, trainer.gaps[index], problem.settings)
     present = problem.steps[index].words
     batch = trainer._batch(index)
     prior = trainer._prior(again, present, len(batch.rows))

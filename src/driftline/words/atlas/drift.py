@@ -94,13 +94,19 @@ def make(prior: str, dates: np.ndarray, drift: float, scale: float) -> Drift:
 
 
 def carry(
-    mean: np.ndarray, variance: np.ndarray, gained: float | np.ndarray, scale: float
+    prior: str, mean: np.ndarray, variance: np.ndarray, gained: float | np.ndarray, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
-    r"""The papers' prediction of a filter: the Gaussian of the step before, widened and then pulled to zero.
+    r"""A filter's prediction: the Gaussian of the step before, carried over a gap.
 
-    $\tilde\Sigma = [(\Sigma + \sigma^2)^{-1} + \sigma_0^{-2}]^{-1}$ and
-    $\tilde\mu = \tilde\Sigma (\Sigma + \sigma^2)^{-1} \mu$.
+    "diffusion", as the papers have it: $\tilde\Sigma = [(\Sigma + \sigma^2)^{-1} + \sigma_0^{-2}]^{-1}$ and
+    $\tilde\mu = \tilde\Sigma (\Sigma + \sigma^2)^{-1} \mu$. "stationary": what the normalised transition
+    makes of it, $\tilde\mu = \varphi \mu$ and $\tilde\Sigma = \varphi^2 \Sigma + \varphi \sigma^2$ with
+    $\varphi = (1 + \sigma^2/\sigma_0^2)^{-1}$.
     """
-    widened = variance + np.asarray(gained, variance.dtype)
-    pull = widened / np.asarray(scale**2, variance.dtype)
-    return mean / (1 + pull), widened / (1 + pull)
+    gained, width = np.asarray(gained, variance.dtype), np.asarray(scale**2, variance.dtype)
+    if prior == "diffusion":
+        widened = variance + gained
+        pull = 1 + widened / width
+        return mean / pull, widened / pull
+    pull = 1 + gained / width
+    return mean / pull, (variance / pull + gained) / pull

@@ -1,17 +1,18 @@
 r"""How a filter's Gaussian travels over many steps at once.
 
-One step of the papers' prediction (`drift.carry`) takes the variance $y$ to
-$(y + q) / (1 + (y + q)/\sigma_0^2)$ and divides the mean by the same denominator. That is a Möbius map with
-the matrix $\begin{pmatrix} 1 & q \\ \sigma_0^{-2} & 1 + q\,\sigma_0^{-2} \end{pmatrix}$, and several steps
-are the product of their matrices, whatever the variance that they start from. So a step is reached from any
-earlier one with four numbers, for all words and components alike.
+One step of its prediction (`drift.carry`) divides the mean by a number and is a Möbius map of the variance,
+with that number as its denominator. Where the variance gains $q$, the matrix of the map is
+$\begin{pmatrix} 1 & q \\ \sigma_0^{-2} & 1 + q\,\sigma_0^{-2} \end{pmatrix}$ for the papers' prior and
+$\begin{pmatrix} (1 + q\,\sigma_0^{-2})^{-1} & q \\ 0 & 1 + q\,\sigma_0^{-2} \end{pmatrix}$ for its normalised
+form. Several steps are the product of their matrices, whatever the variance that they start from, so that a
+step is reached from any earlier one with four numbers, for all words and components alike.
 """
 
 import dataclasses
 
 import numpy as np
 
-from driftline.words.atlas.drift import years
+from driftline.words.atlas.drift import carry, years
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -19,12 +20,18 @@ class Forward:
     """The prediction of a filter.
 
     Attributes:
+        prior: Its name.
         gained: Variance that is gathered between a step and the next, (T - 1,).
         scale: Width of the pull towards zero.
     """
 
+    prior: str
     gained: np.ndarray
     scale: float
+
+    def carry(self, step: int, mean: np.ndarray, variance: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gaussians of a step, carried to the next one."""
+        return carry(self.prior, mean, variance, self.gained[step], self.scale)
 
     def reach(self, step: int) -> "Reach":
         """How a step is reached from all steps up to it."""
@@ -33,7 +40,9 @@ class Forward:
         maps[step] = np.eye(2)
         for earlier in range(step - 1, -1, -1):
             gain = self.gained[earlier]
-            product = maps[earlier + 1] @ np.array([[1.0, gain], [pull, 1.0 + gain * pull]])
+            below = 1.0 + gain * pull
+            corner, share = (1.0, pull) if self.prior == "diffusion" else (1.0 / below, 0.0)
+            product = maps[earlier + 1] @ np.array([[corner, gain], [share, below]])
             # Products of many maps overflow; their size is kept apart, in logarithms.
             size = product.max()
             maps[earlier] = product / size
@@ -69,12 +78,13 @@ class Reach:
         return ahead, (maps[:, 0, 0] * variance + maps[:, 0, 1]) / below
 
 
-def forward(dates: np.ndarray, drift: float, scale: float) -> Forward:
+def forward(prior: str, dates: np.ndarray, drift: float, scale: float) -> Forward:
     """The prediction over these dates.
 
     Args:
+        prior: Its name.
         dates: When each step begins.
         drift: Variance that an embedding gathers in a year.
         scale: Width of the pull towards zero.
     """
-    return Forward(drift * np.diff(years(dates)), scale)
+    return Forward(prior, drift * np.diff(years(dates)), scale)

@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from driftline.words.atlas.drift import Drift, carry
+from driftline.words.atlas.drift import Drift
 from driftline.words.atlas.forward import Forward
 from driftline.words.atlas.knots import Knots, bridge
 
@@ -96,9 +96,7 @@ class Paths:
         variance = np.full(mean.shape, self.forward.scale**2.0)
         variance[self.knots.step[rows]] = self.variance[rows]
         for step in np.setdiff1d(steps[1:], self.knots.step[rows]):
-            mean[step], variance[step] = carry(
-                mean[step - 1], variance[step - 1], self.forward.gained[step - 1], self.forward.scale
-            )
+            mean[step], variance[step] = self.forward.carry(step - 1, mean[step - 1], variance[step - 1])
         return mean, variance
 
     def covariance(self, words: np.ndarray, first: int, second: int) -> np.ndarray:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from driftline.words.atlas.paths import BETWEEN
+from driftline.words.settings import PRIORS
 
 DTYPES = {
     "days": np.int32,
@@ -75,6 +76,7 @@ def _check_names(arrays, facts):
     if between == "filtered":
         for name in ("drift", "scale"):
             _must(facts["settings"][name] > 0, f"the setting {name} is not positive")
+        _must(facts["settings"]["prior"] in PRIORS, f"the prior is {facts['settings']['prior']!r}")
 
 
 def _check_knots(arrays, num_words, num_steps):

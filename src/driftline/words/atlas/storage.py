@@ -85,7 +85,7 @@ def read(path: str | os.PathLike, *, verify: bool = True) -> dict[str, Any]:
     settings = facts["settings"]
     ahead = None
     if facts["between"] == "filtered":
-        ahead = forward(dates, settings["drift"], settings["scale"])
+        ahead = forward(settings["prior"], dates, settings["drift"], settings["scale"])
     sides = {
         side: Paths(
             knots,

@@ -20,6 +20,7 @@ from driftline.words.atlas.drift import carry, years
 from driftline.words.embedding import likelihood
 from driftline.words.embedding.likelihood import Batch, Moments
 from driftline.words.embedding.problem import Problem
+from driftline.words.settings import Settings
 
 FAST_RATE, PAPER_RATE = 0.1, 1e-2  # in standard deviations of the prior, and as published
 SECOND_DECAY = 0.99
@@ -63,7 +64,7 @@ class Stepwise:
         present = problem.steps[index].words
         key = jr.fold_in(jr.key(settings.seed), index)
         if self.is_filter and index:
-            predict(state, self.gaps[index], settings.scale)
+            predict(state, self.gaps[index], settings)
         if len(present):
             batch = self._batch(index)
             prior = self._prior(state, present, len(batch.rows))
@@ -139,10 +140,11 @@ class Stepwise:
         return {name: array for name, array in state.items() if not name.startswith("now_")}
 
 
-def predict(state: dict[str, Any], gap: float, scale: float) -> None:
+def predict(state: dict[str, Any], gap: float, settings: Settings) -> None:
     """Carry what a filter knows of all words over a gap, in place; `gap` is the variance gained in it."""
     for name, variances in (("now_words", "now_word_variances"), ("now_contexts", "now_context_variances")):
-        state[name], state[variances] = carry(state[name], state[variances], gap, scale)
+        before = state[name], state[variances]
+        state[name], state[variances] = carry(settings.prior, *before, gap, settings.scale)
 
 
 def _padded(array, size, fill):

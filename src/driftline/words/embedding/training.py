@@ -192,7 +192,7 @@ def as_atlas(problem: Problem, found: dict[str, Any], history: list[dict[str, An
             variance=found.get(f"{side}_variances"),
             lag_covariance=found.get(f"{side}_lag_covariances"),
             between=BETWEEN[settings.method],
-            forward=forward(problem.dates, settings.drift, settings.scale)
+            forward=forward(settings.prior, problem.dates, settings.drift, settings.scale)
             if settings.method == "dsg-f"
             else None,
         )
