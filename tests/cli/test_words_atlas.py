@@ -45,7 +45,7 @@ def test_neighbors_at_three_dates_stand_beside_each_other(ask):
     for row, here, there in zip(out[3:7], first.words, last.words, strict=True):
         assert row.startswith(f"{here} ")
         assert f"    {there} " in row
-    assert f"{first.expected[0]:.2f}  [ {first.lower[0]:.2f},  {first.upper[0]:.2f}]" in out[3]
+    assert f"{first.expected[0]:.2f}  [{first.lower[0]:5.2f}, {first.upper[0]:5.2f}]" in out[3]
 
 
 def test_what_a_word_was_at_another_date(ask):
@@ -159,10 +159,12 @@ QUERIES = {
 def test_damaged_atlases_are_refused(ask, folder, made, command):
     content = (folder / "small.atlas").read_bytes()
     flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
-    for damaged in (content[:-10], content[:100], flipped, b"", (made / "counts.driftline").read_bytes()):
+    for damaged in (content[:-10], content[:100], flipped, b""):
         (folder / "small.atlas").write_bytes(damaged)
         err = ask(command, *QUERIES[command], fails=True)
         assert re.match("driftline: small.atlas is damaged or not a driftline word-atlas file .*\n$", err)
+    (folder / "small.atlas").write_bytes((made / "counts.driftline").read_bytes())
+    assert "small.atlas holds counts of words" in ask(command, *QUERIES[command], fails=True)
     (folder / "small.atlas").unlink()
     assert ask(command, *QUERIES[command], fails=True) == "driftline: there is no file small.atlas\n"
     assert list(folder.iterdir()) == []

@@ -1,4 +1,8 @@
-"""What a word model is made of, besides its counts: hyperparameters, with the papers' values as defaults."""
+"""What a word model is made of, besides its counts: hyperparameters.
+
+The papers' values are defaults, but for the prior: its normalised form, with vectors of about the size that
+they turn out to have, predicts better on all corpora that were tried (`docs/words.md`).
+"""
 
 import dataclasses
 import math
@@ -6,7 +10,7 @@ from typing import Any, Literal
 
 METHODS = ("dsg-s", "dsg-f", "sgp", "sgi")
 COMPARED = ("sgi", "sgp", "dsg-f", "dsg-s", "dsg-s-past")  # what `words.evaluate` knows
-PRIORS = ("diffusion", "stationary")
+PRIORS = ("stationary", "diffusion")
 OPTIMISERS = ("fast", "paper")
 
 
@@ -19,9 +23,10 @@ class Settings:
             started from the step before or from random numbers).
         dim: Dimension of the embeddings.
         drift: Variance that an embedding gathers in a year, D.
-        scale: Width of the pull towards zero.
-        prior: "diffusion", the papers' joint form, or "stationary", its normalised form, which does not
-            narrow as steps are added.
+        scale: Width of the pull towards zero; with the stationary prior, the standard deviation of a
+            component a priori. The papers have 1, with the diffusion prior.
+        prior: "stationary", in which a step depends on the one before and no more; or "diffusion", the
+            papers' joint form, which pulls towards zero at every step and so narrows as steps are added.
         ratio: Negative for each positive count.
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one.
@@ -32,8 +37,8 @@ class Settings:
     method: Literal["dsg-s", "dsg-f", "sgp", "sgi"] = "dsg-s"
     dim: int = 100
     drift: float = 1e-3
-    scale: float = 1.0
-    prior: Literal["diffusion", "stationary"] = "diffusion"
+    scale: float = 0.3
+    prior: Literal["stationary", "diffusion"] = "stationary"
     ratio: float = 1.0
     exponent: float = 0.75
     optimiser: Literal["fast", "paper"] = "fast"

@@ -17,7 +17,7 @@ from support.words import dense_log_likelihood, small_counts
 
 def test_gradient_is_that_of_generic_black_box_inference():
     counts = small_counts(num_steps=4, num_words=4, length=80)
-    settings = Settings(dim=2, drift=0.3, optimiser="paper")
+    settings = Settings(dim=2, drift=0.3, scale=1.0, prior="diffusion", optimiser="paper")
     problem = Problem(counts, settings, np.arange(4), np.float64)
     present = problem.knots
     assert len(present) < 4 * 4  # one word has gaps
@@ -93,7 +93,9 @@ def test_minibatches_are_right_on_average(monkeypatch):
 
 def test_steps_raise_the_elbo(counts):
     problem = Problem(
-        counts, Settings(dim=2, drift=0.1, optimiser="paper", passes=(0, 400)), np.arange(len(counts))
+        counts,
+        Settings(dim=2, drift=0.1, scale=1.0, prior="diffusion", optimiser="paper", passes=(0, 400)),
+        np.arange(len(counts)),
     )
     trainer = published.PublishedSmoother(problem)
     state = trainer.begin()

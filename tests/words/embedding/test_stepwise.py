@@ -101,7 +101,7 @@ def test_filter_is_at_the_mode_of_each_step_with_the_variances_that_belong_to_it
 
 
 def test_words_that_are_absent_follow_the_prediction(counts):
-    trainer, state = train(counts, "dsg-f", 20, drift=0.05)
+    trainer, state = train(counts, "dsg-f", 20, drift=0.05, prior="diffusion", scale=1.0)
     once = trainer.problem.counts.index("once")
     rows = np.flatnonzero(trainer.problem.knots.word == once)
     assert len(rows) == 1

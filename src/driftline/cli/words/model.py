@@ -15,11 +15,11 @@ def add_options(group: Any) -> None:
     add(
         "--dim", type=int, default=defaults.dim, metavar="N", help="dimension of the embeddings (%(default)s)"
     )
-    what = "variance that an embedding gathers in a year; texts of a few years want 1 (%(default)s)"
+    what = "variance that an embedding gathers in a year (%(default)s)"
     add("--drift", type=float, default=defaults.drift, metavar="D", help=what)
-    what = "width of the pull towards zero (%(default)s)"
+    what = "standard deviation of a component before anything is known (%(default)s)"
     add("--scale", type=float, default=defaults.scale, metavar="S", help=what)
-    what = "the papers' joint form, or its normalised form (%(default)s)"
+    what = "the papers' model is --prior diffusion --scale 1 (%(default)s)"
     add("--prior", choices=PRIORS, default=defaults.prior, help=what)
     what = "negative for each positive count (%(default)s)"
     add("--ratio", type=float, default=defaults.ratio, metavar="R", help=what)

@@ -38,8 +38,8 @@ def fit(
     dim: int = 100,
     *,
     drift: float = 1e-3,
-    scale: float = 1.0,
-    prior: Literal["diffusion", "stationary"] = "diffusion",
+    scale: float = 0.3,
+    prior: Literal["stationary", "diffusion"] = "stationary",
     ratio: float = 1.0,
     exponent: float = 0.75,
     optimiser: Literal["fast", "paper"] = "fast",
@@ -58,9 +58,11 @@ def fit(
         method: "dsg-s": all steps at once, the default; "dsg-f": step after step, each with its past; "sgp"
             and "sgi": point estimates without dynamics, as baselines.
         dim: Dimension of the embeddings.
-        drift: Variance that an embedding gathers in a year. Texts of a few years, such as tweets, want 1.
-        scale: Width of the pull towards zero.
-        prior: "diffusion", the papers' joint form, or "stationary", its normalised form.
+        drift: Variance that an embedding gathers in a year.
+        scale: Standard deviation of a component of an embedding, before anything is known.
+        prior: "stationary", in which a step depends on the one before and no more; or "diffusion", the
+            papers' joint form, with a pull towards zero at every step; theirs is the model with
+            `prior="diffusion", scale=1.0`.
         ratio: Negative for each positive count.
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one, which takes many times as long.
