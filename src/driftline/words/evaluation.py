@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -103,11 +103,34 @@ class Evaluation:
         with files.replacing(Path(path)) as file:
             file.write(text.encode())
 
-    def plot(self, path: str | os.PathLike) -> None:
-        """Draw scores against dates, a curve for each method, into a picture file."""
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> "Evaluation":
+        """Read what `save` wrote."""
+        try:
+            facts = json.loads(Path(path).read_text())
+            methods = {
+                name: Scores(np.array(found["steps"]), np.array(found["scores"]), float(found["seconds"]))
+                for name, found in facts["methods"].items()
+            }
+            dates = np.array(facts["dates"], "datetime64[D]")
+            return cls(dates, np.array(facts["held_out"]), methods, facts["settings"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise ValueError(f"{path} is not a file of scores ({error}); write it anew") from error
+
+    def plot(
+        self,
+        path: str | os.PathLike,
+        beside: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
+    ) -> None:
+        """Draw scores against dates, a curve for each method, into a picture file.
+
+        Args:
+            path: Its name.
+            beside: Dates and scores of some of the methods as published, drawn dashed.
+        """
         from driftline.words.figures import draw_scores
 
-        draw_scores(self, path)
+        draw_scores(self, path, beside)
 
 
 def evaluate(

@@ -1,7 +1,7 @@
 """Pictures of word models."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +14,21 @@ COLORS = {"sgi": "#b0b0b0", "sgp": "#d98c00", "dsg-f": "#3a9b6f", "dsg-s": "#1f5
 PALETTE = ("#1f5fa8", "#d98c00", "#3a9b6f", "#7f4fa8", "#b8433f", "#5c6b73")
 
 
-def draw_scores(evaluation: "Evaluation", path: str | os.PathLike) -> None:
-    """Scores against dates, a curve for each method."""
+def draw_scores(
+    evaluation: "Evaluation",
+    path: str | os.PathLike,
+    beside: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
+) -> None:
+    """Scores against dates, a curve for each method.
+
+    Args:
+        evaluation: The scores.
+        path: A picture file.
+        beside: Dates and scores of some of the methods that somebody else found, drawn dashed.
+    """
     figure, ax = new_figure()
+    for name, (dates, scores) in (beside or {}).items():
+        ax.plot(dates, scores, linewidth=0.9, color=COLORS[name], linestyle=(0, (3, 2)), alpha=0.6)
     zero = float(np.log(0.5))
     ax.axhline(zero, color="0.6", linewidth=0.8, linestyle=":")
     for name, found in evaluation.methods.items():
@@ -41,7 +53,7 @@ def draw_scores(evaluation: "Evaluation", path: str | os.PathLike) -> None:
         loc="outside lower left",
         frameon=False,
         ncols=len(evaluation.methods),
-        title="mean of held-out steps",
+        title="mean of held-out steps" + ("; dashed: as published" if beside else ""),
         alignment="left",
     )
     figure.savefig(path, dpi=150)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from driftline import words
-from driftline.words.evaluation import default_steps
+from driftline.words.evaluation import Evaluation, default_steps
 
 PASSES = {"dsg-s": (20, 20, 0), "dsg-s-past": (20, 20, 0), "dsg-f": (30,), "sgp": (30,), "sgi": (30,)}
 
@@ -26,8 +26,11 @@ def test_table_figure_and_json_of_all_methods(counts, tmp_path):
     found.save(tmp_path / "scores.json")
     facts = json.loads((tmp_path / "scores.json").read_text())
     assert facts["methods"]["dsg-f"]["mean_held_out"] == found.mean("dsg-f")
+    assert str(Evaluation.load(tmp_path / "scores.json")) == table
     found.plot(tmp_path / "scores.png")
     assert (tmp_path / "scores.png").read_bytes().startswith(b"\x89PNG")
+    found.plot(tmp_path / "beside.png", {"sgi": (counts.dates, np.full(len(counts), -0.7))})
+    assert (tmp_path / "beside.png").read_bytes() != (tmp_path / "scores.png").read_bytes()
     assert lines
 
 
@@ -94,3 +97,10 @@ def test_default_steps_are_the_papers():
 def test_bad_options_are_refused(counts, options, message):
     with pytest.raises(ValueError, match=message):
         words.evaluate(counts, **options)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"methods": {"sgi": 3}}'])
+def test_what_is_not_a_file_of_scores_is_refused(tmp_path, text):
+    (tmp_path / "scores.json").write_text(text)
+    with pytest.raises(ValueError, match=r"scores\.json is not a file of scores"):
+        Evaluation.load(tmp_path / "scores.json")
