@@ -40,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=what,
     )
     model.add_options(parser)
-    what = "passes of each phase of a method's optimiser, such as dsg-s=60,60,0"
+    what = "passes of each phase of a method's optimiser, such as dsg-s=60,30,0"
     add("--passes", type=_passes, nargs="+", default=[], metavar="METHOD=N,...", help=what)
     model.add_hold_out(parser, "steps that are predicted, if not every tenth")
     parser.set_defaults(run=run)
@@ -50,7 +50,7 @@ def _passes(text):
     name, _, numbers = text.partition("=")
     known = name in settings.COMPARED and all(number.isdecimal() for number in numbers.split(","))
     if not known:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a method and its passes, such as dsg-s=60,60,0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a method and its passes, such as dsg-s=60,30,0")
     return name, tuple(map(int, numbers.split(",")))
 
 
