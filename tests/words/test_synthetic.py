@@ -7,9 +7,9 @@ from driftline.words.synthetic import planted
 
 
 def test_planted_words_are_ranked_first():
-    corpus = planted(num_steps=12, seed=1)
+    corpus = planted(seed=1)
     counts = words.count(corpus.texts, vocabulary=200, progress=False)
-    atlas = words.fit(counts, dim=8, passes=(40, 40, 0), progress=False)
+    atlas = words.fit(counts, dim=10, progress=False)
     found = atlas.changed(counts.dates[0], counts.dates[-1], n=200)
     assert set(found.words[: len(corpus.moved)]) == set(corpus.moved)
     assert found.probabilities is not None
