@@ -44,7 +44,7 @@ def draw_scores(
             **style,
         )
     ax.annotate(
-        "zero embeddings", (0.995, zero), xycoords=("axes fraction", "data"), ha="right", va="bottom",
+        "zero embeddings", (0.995, zero), xycoords=("axes fraction", "data"), ha="right", va="top",
         fontsize=8, color="0.45",
     )  # fmt: skip
     ax.set_title("How well unseen time steps are predicted", loc="left", fontweight="bold")
