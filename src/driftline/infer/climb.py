@@ -59,27 +59,32 @@ def climb(
     inverses = 0.1 * np.eye(raws.shape[1]) / np.maximum(1.0, steepness)[:, None, None]
     going, reached = np.ones(len(raws), bool), np.zeros(len(raws), bool)
     climbs = np.zeros(len(raws), int)
-    for count in range(1, MOST_CLIMBS + 1):
-        climbs[going] = count
-        flat = going & (count > 2) & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
-        if flat.any():
+    while going.any():
+        flat = going & (climbs >= 2) & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
+        if (flat == going).all():  # until then, those that seem to be there wait for the others
             inverses[flat] = _covariances(raws, best, fit)[flat]
             reached |= flat & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
-            going &= ~reached
-        if not going.any():
-            break
-        moves = np.einsum("nij,nj->ni", inverses, best.gradient)
-        lengths = np.linalg.norm(moves, axis=1)
-        moves *= (going * np.minimum(1.0, LONGEST_MOVE / np.maximum(lengths, 1e-300)))[:, None]
-        new, steps, going = _backtrack(raws, moves, best, fit, going)
-        reporter.update(count, float(best.elbo.sum()), float(np.linalg.norm(best.gradient)))
-        falls = best.gradient - new.gradient
-        for i in np.flatnonzero(going):
-            inverses[i] = _updated(inverses[i], steps[i], falls[i], count)
-        raws, best = raws + steps, new
+            going &= ~reached & (climbs < MOST_CLIMBS)
+            flat = np.zeros_like(going)
+        moving = going & ~flat
+        if moving.any():
+            climbs[moving] += 1
+            new, steps, rose = _backtrack(raws, _moves(inverses, best.gradient), best, fit, moving)
+            reporter.update(int(climbs.max()), float(best.elbo.sum()), float(np.linalg.norm(best.gradient)))
+            falls = best.gradient - new.gradient
+            for i in np.flatnonzero(rose):
+                inverses[i] = _updated(inverses[i], steps[i], falls[i], climbs[i])
+            going &= ~moving | (rose & (climbs < MOST_CLIMBS))
+            raws, best = raws + steps, new
     if not reached.all():
         inverses[~reached] = _covariances(raws, best, fit)[~reached]
     return Summits(raws, best, inverses, climbs, reached)
+
+
+def _moves(inverses, gradients):
+    moves = np.einsum("nij,nj->ni", inverses, gradients)
+    lengths = np.linalg.norm(moves, axis=1, keepdims=True)
+    return moves * np.minimum(1.0, LONGEST_MOVE / np.maximum(lengths, 1e-300))
 
 
 def _rises(inverses, gradients):
@@ -87,18 +92,19 @@ def _rises(inverses, gradients):
     return np.einsum("ni,nij,nj->n", gradients, inverses, gradients)
 
 
-def _backtrack(raws, moves, best, fit, going) -> tuple[Fitted, np.ndarray, np.ndarray]:
-    """Halve the moves that do not rise; those that never do are left out, and end."""
-    new, rose, steps = best, np.zeros_like(going), np.zeros_like(moves)
+def _backtrack(raws, moves, best, fit, moving) -> tuple[Fitted, np.ndarray, np.ndarray]:
+    """Halve the moves that do not rise; returns the fits, the steps made, and which of them rose."""
+    new, rose, steps = best, np.zeros_like(moving), np.zeros_like(moves)
     for halvings in range(MOST_HALVINGS):
-        tried = np.where((going & ~rose)[:, None], moves * 0.5**halvings, 0.0)
-        found = fit(raws + np.where(rose[:, None], steps, tried), best.q)
+        waiting = moving & ~rose
+        tried = np.where(waiting[:, None], moves * 0.5**halvings, 0.0)
+        found = fit(raws + steps + tried, best.q)
         slopes = np.einsum("ni,ni->n", best.gradient, tried)
-        accepted = going & ~rose & (found.value >= best.value + 1e-4 * slopes)
+        accepted = waiting & (found.value >= best.value + 1e-4 * slopes)
         new = _chosen(accepted, found, new)
         steps[accepted] = tried[accepted]
         rose |= accepted
-        if (rose | ~going).all():
+        if (rose == moving).all():
             break
     return new, steps, rose
 
