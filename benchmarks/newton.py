@@ -91,7 +91,8 @@ print(json.dumps(time.perf_counter() - start))
 NOTES = (
     "Stochastic volatility with fixed numbers, float64; every row in a process of its own. Seconds of a fit "
     "are those of the whole call to `dl.fit`, checks and copies included; the best of several after the "
-    "first.",
+    "first. The exponent is by the length that is fitted, which is T filled up to a power of two: 1.64 times "
+    "10⁴ and 1.05 times 10⁶.",
     f"Panel: {SERIES:,} series of {STEPS} counts in one call; the loop calls `dl.fit` for 100 of them, in "
     "turns with the panel. Both are compiled before.",
     f"First call, T = {LENGTH:,}, compilation included: `dl.fit` to convergence, beside an SVI object with "
@@ -121,10 +122,11 @@ def run(*, quick: bool) -> Report:
     )  # fmt: skip
     panel = [["one call", 1e3 * together / count], ["loop of single fits", 1e3 * alone]]
     first = [["driftline, a whole fit", min(ours)], ["NumPyro, one step", min(theirs)]]
+    exponent = slope([_filled(size) for size in sizes], times)
     goals = [
         at_most("most iterations", max(row[1] for row in rows), 30),
         at_most("peak memory, GB", max(row[6] for row in rows), 4),
-        between("exponent of the time of an iteration", slope(sizes, times), 0.85, 1.15),
+        between("exponent of the time of an iteration", exponent, 0.85, 1.15),
         more_than(f"loop / panel, {count:,} series", alone * count / together, 50),
         at_most("first fit / NumPyro's first step", min(ours) / min(theirs), 3),
     ]
@@ -134,6 +136,10 @@ def run(*, quick: bool) -> Report:
         Table("The first call", ["what", "seconds"], first),
     ]
     return Report("newton", tables, goals, NOTES)
+
+
+def _filled(num_steps):
+    return 1 << (num_steps - 1).bit_length()
 
 
 def _child(code: str, *words: Any) -> Any:
