@@ -15,6 +15,7 @@ from driftline.infer.layout import Layout
 from driftline.intervals import SCORES
 from driftline.models.observations import observe
 from driftline.models.parameters import Support
+from support.calibration import fit_replicate
 from support.smoothing import chain_moments, condition
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference"
@@ -266,6 +267,14 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape, monkeypatch):
     for score, quantile in zip(SCORES[4:-4], np.asarray(quantiles)[4:-4], strict=True):
         below = np.tensordot(weights, stats.norm.cdf((mean + sd * quantile - means) / sds), 1)
         np.testing.assert_allclose(below, stats.norm.cdf(score), atol=0.005)
+
+
+def test_gaps_that_are_not_there_do_not_count():
+    # At points with a tiny scale of Student-t noise, half the variance of the log weight is a thousand nats.
+    truth, _, post = fit_replicate("level", 106)
+    assert post.converged
+    for place, value in truth.items():
+        assert abs(post.parameters[place].mean - value) < 3 * post.parameters[place].sd
 
 
 def test_half_the_variance_of_the_log_weight_is_most_of_the_gap():

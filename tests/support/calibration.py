@@ -103,6 +103,15 @@ class Coverage(NamedTuple):
         return (self.covered - self.probability) / self.standard_error
 
 
+def fit_replicate(name: str, seed: int) -> tuple[dict[str, float], np.ndarray, dl.Posterior]:
+    """One replicate: the numbers and the path that were drawn, and the fit to data drawn from them."""
+    case, rng = CASES[name], np.random.default_rng([17, seed])
+    truth = case.draw(rng)
+    path, x = case.model(*truth.values()).simulate(times=case.times, seed=seed)
+    x = np.where(rng.uniform(size=x.shape) < case.missing, np.nan, x)
+    return truth, path, dl.fit(case.model(*case.learnt.values()), x, times=case.times)
+
+
 def calibrate(name: str, num_replicates: int, *, diagnosed: int = 30) -> list[Coverage]:
     """Fit data drawn from the model again and again; how often do intervals hold the truth?
 
@@ -111,13 +120,9 @@ def calibrate(name: str, num_replicates: int, *, diagnosed: int = 30) -> list[Co
         num_replicates: How often.
         diagnosed: Number of replicates whose fit is also diagnosed.
     """
-    case, hits, flags = CASES[name], [], []
+    hits, flags = [], []
     for seed in range(num_replicates):
-        rng = np.random.default_rng([17, seed])
-        truth = case.draw(rng)
-        path, x = case.model(*truth.values()).simulate(times=case.times, seed=seed)
-        x = np.where(rng.uniform(size=x.shape) < case.missing, np.nan, x)
-        post = dl.fit(case.model(*case.learnt.values()), x, times=case.times)
+        truth, path, post = fit_replicate(name, seed)
         hits.append(_hits(post, truth, path))
         if seed < diagnosed:
             flags.append(post.diagnose().flagged)

@@ -38,6 +38,7 @@ MOST_ROUNDS = 4
 FAR_OUT = 4.0  # standard deviations from the centre at which a posterior must have fallen
 FALL = 1.0  # by at least so many nats
 ENOUGH = 0.4  # effective share of points at which the rounds end
+MOST_GAP = 5.0  # nats that the gap of a point may exceed that of the favoured points by
 TOO_FEW = 0.05  # effective share below which the posterior of the numbers is not to be trusted
 
 
@@ -216,13 +217,28 @@ def _sample_round(center, covariance, num_points, best, problem) -> Round:
     raws, log_density, distances = _proposals(center, covariance, num_points)
     values, gaps = _heights(raws, best.q, problem)
     log_bounds = np.nan_to_num(values - log_density, nan=-np.inf)
-    log_weights = np.nan_to_num(log_bounds + gaps, nan=-np.inf)
-    weights = np.exp(log_weights - log_weights.max())
-    weights = weights / weights.sum()
+    log_weights = np.nan_to_num(log_bounds + _credible(gaps, log_bounds), nan=-np.inf)
+    weights = _normalised(log_weights)
     share = float(1.0 / (num_points * np.sum(weights**2)))
     highest = log_bounds.max()
     log_evidence = float(highest + np.log(np.mean(np.exp(log_bounds - highest))))
     return Round(raws, weights, log_weights + log_density, distances, share, log_evidence)
+
+
+def _credible(gaps, log_bounds):
+    """Gaps, cut off where they are far above those of the points that the ELBO favours.
+
+    Where the path's posterior has several tops, as under a Student-t of tiny scale, the log weight has a
+    long lower tail, and half of its variance can be hundreds of nats that are not there.
+    """
+    known = np.isfinite(gaps)
+    common = _normalised(log_bounds[known]) @ gaps[known]
+    return np.minimum(gaps, common + MOST_GAP)
+
+
+def _normalised(log_weights):
+    weights = np.exp(log_weights - log_weights.max())
+    return weights / weights.sum()
 
 
 def _heights(raws, q, problem):
