@@ -19,7 +19,7 @@ from benchmarks.series_results import Match, Outcome
 from benchmarks.series_tables import goals, tables
 
 RESULTS = Path(__file__).parent / "results"
-TIMEOUT = 480  # seconds for one contestant on one series
+TIMEOUT = 900  # seconds for one contestant on one series
 OURS = ("newton", "bbvi")
 NOTES: tuple[str, ...] = (
     "Float64; one process per contestant and series, one after the other; all ELBOs of Gaussians over the "

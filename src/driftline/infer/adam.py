@@ -13,9 +13,12 @@ FLOOR = 1e-20
 
 
 class Moments(NamedTuple):
-    """How many steps were taken, and the running averages of gradients and of their squares."""
+    """How many steps were taken, and the running averages of gradients and of their squares.
 
-    count: Int[Array, ""]
+    The count is one number, or has a shape that goes with that of the parameters if they differ in it.
+    """
+
+    count: Int[Array, "..."]
     first: Any
     second: Any
 

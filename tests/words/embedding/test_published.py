@@ -73,22 +73,92 @@ def test_gradient_is_that_of_generic_black_box_inference():
 
 
 def test_minibatches_are_right_on_average(monkeypatch):
-    counts = small_counts(num_steps=3, num_words=10)
-    problem = Problem(counts, Settings(dim=2, optimiser="paper"), np.arange(3), np.float64)
-    trainer = published.PublishedSmoother(problem)
-    rng = np.random.default_rng(0)
-    draws = [jnp.asarray(rng.normal(size=(len(problem.knots), 2))) for _ in range(2)]
+    trainer = _trainer(num_words=10)
+    draws = _numbers(trainer, seed=0)
     whole = likelihood.gradients(trainer.counts, Moments(*draws))
-    total, num_words = [np.zeros_like(slope) for slope in whole], len(counts.vocabulary)
+    total, num_words = [np.zeros_like(slope) for slope in whole], trainer.num_words
     # Every word with every context once: sums over all minibatches of one word and one context.
     monkeypatch.setattr(published, "SAMPLE", 1)
     for word in range(num_words):
         for context in range(num_words):
-            chosen = [jnp.asarray(problem.knots.word == choice) for choice in (word, context)]
-            for sum_, slope in zip(total, trainer._sampled_slopes(draws, chosen), strict=True):
-                sum_ += np.asarray(slope) / num_words
+            rows = trainer._rows_of([[word], [context]])
+            some = [
+                draw.at[found].get(mode="fill", fill_value=0) for draw, found in zip(draws, rows, strict=True)
+            ]
+            for sum_, found, slope in zip(total, rows, trainer._sampled_slopes(some, rows), strict=True):
+                inside = np.asarray(found) < len(sum_)
+                sum_[np.asarray(found)[inside]] += np.asarray(slope)[inside] / num_words
     for found, expected in zip(total, whole, strict=True):
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_minibatch_moves_its_own_words_as_if_there_were_no_others():
+    trainer = _trainer(num_words=10)
+    before = _halfway(trainer)
+    word = trainer.problem.knots.word
+    chosen = [[1, 4, 7], [0, 4, 9]]
+    rows = trainer._rows_of(chosen)
+    slopes = _numbers(trainer, seed=1)
+    priors, links = (trainer.chains, trainer.chains), (trainer.linked, trainer.linked)
+    deviations = _numbers(trainer, seed=2)
+    draws = _numbers(trainer, seed=3)
+
+    def of(arrays):
+        return tuple(
+            x.at[found].get(mode="fill", fill_value=0) for x, found in zip(arrays, rows, strict=True)
+        )
+
+    whole = published._step(priors, links, _copy(before), draws, deviations, slopes, 0.01)
+    parts = published._take(trainer.chains, trainer.linked, before, rows)
+    moved = published._step(*parts, of(draws), of(deviations), of(slopes), 0.01)
+    after = published._put(_copy(before), rows, moved)
+    assert set(after) == set(before) == set(whole)
+    for name in before:
+        side = 0 if "word" in name else 1
+        mine = np.isin(word, chosen[side])[: len(before[name])]
+        np.testing.assert_allclose(after[name][mine], whole[name][mine], rtol=1e-10, atol=1e-12)
+        np.testing.assert_array_equal(after[name][~mine], before[name][~mine])
+        assert not np.array_equal(after[name][mine], before[name][mine])
+
+
+def test_a_step_of_the_first_phase_moves_a_share_of_the_words(monkeypatch):
+    monkeypatch.setattr(published, "SAMPLE", 3)
+    trainer = _trainer(num_words=10)
+    before = trainer.begin()
+    after = trainer.advance(_copy(before), 0)
+    for side in ("word", "context"):
+        moved = np.any(after[f"{side}_natural"] != before[f"{side}_natural"], axis=1)
+        assert len(np.unique(trainer.problem.knots.word[moved])) == 3
+        np.testing.assert_array_equal(after[f"{side}_count"][:, 0], moved)
+
+
+def _trainer(num_words):
+    counts = small_counts(num_steps=3, num_words=num_words)
+    settings = Settings(dim=2, optimiser="paper")
+    return published.PublishedSmoother(Problem(counts, settings, np.arange(3), np.float64))
+
+
+def _numbers(trainer, seed):
+    rng = np.random.default_rng(seed)
+    return tuple(jnp.asarray(rng.normal(size=(len(trainer.problem.knots), 2))) for _ in range(2))
+
+
+def _halfway(trainer):
+    """A state that no two chains have in common, in which each has taken its own number of steps."""
+    rng = np.random.default_rng(5)
+    state = trainer.begin()
+    for name, array in state.items():
+        if name.endswith("count"):
+            state[name] = jnp.asarray(rng.integers(1, 20, array.shape), array.dtype)
+        else:
+            state[name] = array + jnp.asarray(rng.uniform(0.1, 0.2, array.shape))
+        if name.endswith("upper"):
+            state[name] = jnp.where(trainer.linked, state[name], 0.0)
+    return state
+
+
+def _copy(state):
+    return {name: array.copy() for name, array in state.items()}
 
 
 def test_steps_raise_the_elbo(counts):

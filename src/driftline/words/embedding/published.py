@@ -1,8 +1,9 @@
 r"""DSG-S as it was published: the structured black box algorithm, with one draw a step.
 
-Every component of every word has its own mean, $\nu$ and $\omega$. A first phase takes random words and
-random contexts at all steps, with the likelihood's slopes scaled up; a second takes all. Means move in the
-prior's natural coordinates, $\nu$ by a mirror step, all at rates of Adam (`docs/maths.md`, sections 2 and 3).
+Every component of every word has its own mean, $\nu$ and $\omega$. A first phase moves random words and
+random contexts at all steps, and lets them see only each other, with the likelihood's slopes scaled up; a
+second moves all. Means move in the prior's natural coordinates, $\nu$ by a mirror step, all at rates of Adam
+(`docs/maths.md`, sections 2 and 3).
 """
 
 import functools
@@ -24,6 +25,7 @@ from driftline.words.embedding.problem import Problem
 PHASES = ("minibatch", "full")
 RATES = {"minibatch": 1e-2, "full": 1e-3}
 SAMPLE = 1000  # words, and contexts, of a minibatch
+NUM_LENGTHS = 32  # to which the rows of a minibatch are padded
 SIDES = ("word", "context")
 
 
@@ -45,7 +47,6 @@ class PublishedSmoother:
         self.counts = problem.batches()
         self.chains = chains.prior_chains(problem.knots, problem.drift, problem.dtype)
         self.linked = jnp.asarray(problem.knots.linked)[:, None]
-        self.words = jnp.asarray(problem.knots.word)
         self.num_words = len(problem.counts.vocabulary)
 
     def begin(self) -> dict[str, Any]:
@@ -64,37 +65,54 @@ class PublishedSmoother:
             for name, array in state.items()
             for kind in ("first", "second")
         }
-        return state | moments | {"count": jnp.zeros((), jnp.int32)}
+        return state | moments | {f"{side}_count": jnp.zeros((shape[0], 1), jnp.int32) for side in SIDES}
 
     def advance(self, state: dict[str, Any], index: int) -> dict[str, Any]:
         """The state after step number `index` of the optimiser."""
         phase = self.plan[index]
         if index and self.plan[index - 1] != phase:
+            stale = ("first_", "second_", "word_count", "context_count")
             state = state | {
-                name: jnp.zeros_like(state[name]) for name in state if name.startswith(("first_", "second_"))
+                name: jnp.zeros_like(array) for name, array in state.items() if name.startswith(stale)
             }
-            state["count"] = jnp.zeros((), jnp.int32)
         key = jr.fold_in(jr.key(self.problem.settings.seed), index)
-        noise_key, word_key, context_key = jr.split(key, 3)
-        draws, deviations = _draw(self.chains, state, noise_key)
+        noise_key, *keys = jr.split(key, 3)
         if phase == "full" or self.num_words <= SAMPLE:
+            priors, links = (self.chains, self.chains), (self.linked, self.linked)
+            draws, deviations = _draw(priors, state, noise_key)
             slopes = likelihood.gradients(self.counts, Moments(*draws))
-        else:
-            chosen = [_choose(key, self.num_words)[self.words] for key in (word_key, context_key)]
-            slopes = self._sampled_slopes(draws, chosen)
-        return _step(self.chains, self.linked, state, draws, deviations, slopes, RATES[phase])
+            return _step(priors, links, state, draws, deviations, slopes, RATES[phase])
+        rows = self._rows_of([_choose(key, self.num_words) for key in keys])
+        priors, links, part = _take(self.chains, self.linked, state, rows)
+        draws, deviations = _draw(priors, part, noise_key)
+        slopes = self._sampled_slopes(draws, rows)
+        return _put(state, rows, _step(priors, links, part, draws, deviations, slopes, RATES[phase]))
 
-    def _sampled_slopes(self, draws, chosen):
-        """Slopes from pairs of chosen words and chosen contexts, scaled up by how many were not chosen."""
-        results = tuple(jnp.zeros_like(draw) for draw in draws)
+    def _rows_of(self, chosen):
+        """Rows of the chosen words and of the chosen contexts, padded to one of a few lengths."""
+        word = self.problem.knots.word
+        rows = [np.flatnonzero(np.isin(word, np.asarray(choice))) for choice in chosen]
+        unit = 16 + len(word) // NUM_LENGTHS
+        length = -(-max(map(len, rows)) // unit) * unit
+        pad = [np.pad(found, (0, length - len(found)), constant_values=len(word)) for found in rows]
+        return tuple(jnp.asarray(found, jnp.int32) for found in pad)
+
+    def _sampled_slopes(self, draws, rows):
+        """Slopes from pairs of chosen words and chosen contexts.
+
+        A chosen word sees only the chosen contexts, so its slope is scaled up by how many it does not see.
+        """
+        slopes = tuple(jnp.zeros_like(draw) for draw in draws)
         scale = np.asarray(self.num_words / SAMPLE, self.problem.dtype)
+        num_rows = len(self.problem.knots)
+        local = tuple(_inverse(found, num_rows) for found in rows)
         for batch in self.counts:
             size = batch.rows.shape[1]
             expected = size * SAMPLE / self.num_words
             # Six standard deviations above what is expected, so that none is lost.
             room = int(min(size, np.ceil(expected + 6.0 * np.sqrt(expected) + 6.0)))
-            results = _collect_sampled(results, batch, Moments(*draws), tuple(chosen), scale, room)
-        return results
+            slopes = _collect_sampled(slopes, batch, Moments(*draws), local, scale, room)
+        return slopes
 
     def moments(self, state: dict[str, Any]) -> Moments:
         """Means and variances of all rows."""
@@ -123,14 +141,53 @@ class PublishedSmoother:
 
 @functools.partial(jax.jit, static_argnames="total")
 def _choose(key, total):
-    """Which words take part, (V,)."""
-    return jnp.zeros(total, bool).at[jr.permutation(key, total)[:SAMPLE]].set(True)
+    """Which words take part."""
+    return jr.permutation(key, total)[:SAMPLE]
+
+
+@functools.partial(jax.jit, static_argnames="num_rows")
+def _inverse(rows, num_rows):
+    """Where each row is among those chosen; past their end if it is not."""
+    places = jnp.arange(len(rows), dtype=jnp.int32)
+    return jnp.full(num_rows, len(rows), jnp.int32).at[rows].set(places, mode="drop")
 
 
 @jax.jit
-def _draw(prior, state, key):
+def _take(prior, linked, state, rows):
+    """The prior, the links and the state of whole chains; rows past the end are chains of their own."""
+
+    def take(array, places, fill):
+        return array.at[places].get(mode="fill", fill_value=fill)
+
+    priors, links, part = [], [], {}
+    for side, places in zip(SIDES, rows, strict=True):
+        ahead = places[:-1]  # the last row of a chain has no link, whichever row follows it here
+        priors.append(prior._replace(diag=take(prior.diag, places, 1), off=take(prior.off, ahead, 0)))
+        links.append(take(linked, ahead, False))
+        for name in _of_side(state, side):
+            fill = 1 if name == f"{side}_diag" else 0
+            part[name] = take(state[name], ahead if name.endswith("upper") else places, fill)
+    return tuple(priors), tuple(links), part
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _put(state, rows, part):
+    """The state with that of some chains put back."""
+    for side, places in zip(SIDES, rows, strict=True):
+        for name in _of_side(state, side):
+            where = places[:-1] if name.endswith("upper") else places
+            state[name] = state[name].at[where].set(part[name], mode="drop")
+    return state
+
+
+def _of_side(state, side):
+    return [name for name in state if side in name]
+
+
+@jax.jit
+def _draw(priors, state, key):
     draws, deviations = [], []
-    for side, side_key in zip(SIDES, jr.split(key), strict=True):
+    for side, prior, side_key in zip(SIDES, priors, jr.split(key), strict=True):
         natural = state[f"{side}_natural"]
         mean = chains.from_natural(prior, natural)
         q = GaussMarkov(mean, state[f"{side}_diag"], state[f"{side}_upper"])
@@ -140,31 +197,53 @@ def _draw(prior, state, key):
 
 
 @functools.partial(jax.jit, donate_argnums=0, static_argnames="room")
-def _collect_sampled(results, batch, moments, chosen, scale, room):
-    def step(results, counts):
-        size, end = len(counts.rows), len(moments.words)
-        places = [
-            jnp.nonzero(
-                flags.at[counts.place].get(mode="fill", fill_value=False), size=room, fill_value=size
-            )[0]
-            for flags in chosen
+def _collect_sampled(slopes, batch, moments, local, scale, room):
+    ends = [len(moments.words), len(moments.contexts)]
+
+    def step(slopes, counts):
+        size = len(counts.rows)
+        here = [
+            where.at[counts.place].get(mode="fill", fill_value=end)
+            for where, end in zip(local, ends, strict=True)
         ]
-        rows = counts.rows.at[places[0]].get(mode="fill", fill_value=0)
-        columns = counts.columns.at[places[1]].get(mode="fill", fill_value=0)
-        positives = likelihood.dense(counts)
-        positives = positives.at[places[0][:, None], places[1][None]].get(mode="fill", fill_value=0)
-        where = [counts.place.at[place].get(mode="fill", fill_value=end) for place in places]
-        here = Moments(
-            moments.words.at[where[0]].get(mode="fill", fill_value=0),
-            moments.contexts.at[where[1]].get(mode="fill", fill_value=0),
+        chosen = [
+            jnp.nonzero(where < end, size=room, fill_value=size)[0]
+            for where, end in zip(here, ends, strict=True)
+        ]
+        places = [
+            where.at[some].get(mode="fill", fill_value=end)
+            for where, some, end in zip(here, chosen, ends, strict=True)
+        ]
+        rows = counts.rows.at[chosen[0]].get(mode="fill", fill_value=0)
+        columns = counts.columns.at[chosen[1]].get(mode="fill", fill_value=0)
+        positives = _dense_part(counts, chosen)
+        some = Moments(
+            moments.words.at[places[0]].get(mode="fill", fill_value=0),
+            moments.contexts.at[places[1]].get(mode="fill", fill_value=0),
         )
-        slopes = likelihood.tile_gradients(positives, jnp.outer(rows, columns), here)
+        found = likelihood.tile_gradients(positives, jnp.outer(rows, columns), some)
         return tuple(
-            result.at[place].set(scale * slope, mode="drop")
-            for result, place, slope in zip(results, where, slopes, strict=True)
+            slope.at[place].set(scale * part, mode="drop")
+            for slope, place, part in zip(slopes, places, found, strict=True)
         ), None
 
-    return jax.lax.scan(step, results, batch)[0]
+    return jax.lax.scan(step, slopes, batch)[0]
+
+
+def _dense_part(counts, chosen):
+    """Positive counts of chosen words with chosen contexts, as a matrix; see `likelihood.dense`."""
+    room = len(chosen[0])
+    slots = [
+        jnp.full(len(counts.rows), room, jnp.int32)
+        .at[some]
+        .set(jnp.arange(room, dtype=jnp.int32), mode="drop")
+        for some in chosen
+    ]
+    first, second = counts.first.astype(jnp.int32), counts.second.astype(jnp.int32)
+    part = jnp.zeros((room, room), counts.values.dtype)
+    part = part.at[slots[0][first], slots[1][second]].add(counts.values, mode="drop")
+    mirrored = jnp.where(first == second, 0, counts.values)
+    return part.at[slots[0][second], slots[1][first]].add(mirrored, mode="drop")
 
 
 def slope_of_elbo(
@@ -185,37 +264,32 @@ def slope_of_elbo(
 
 
 @functools.partial(jax.jit, donate_argnums=2)
-def _step(prior, linked, state, draws, deviations, slopes, rate):
-    gradients, members = {}, {}
-    for side, draw, deviation, slope in zip(SIDES, draws, deviations, slopes, strict=True):
-        q = GaussMarkov(draw, state[f"{side}_diag"], state[f"{side}_upper"])
-        gradient = slope_of_elbo(prior, q, draw, deviation, slope)
-        gradients |= {
-            f"{side}_natural": chains.natural_gradient(prior, gradient.mean),
-            f"{side}_diag": gradient.diag,
-            f"{side}_upper": jnp.where(linked, gradient.upper, 0.0),
-        }
-        members[side] = q
-    old = adam.Moments(
-        state["count"],
-        {name: state[f"first_{name}"] for name in gradients},
-        {name: state[f"second_{name}"] for name in gradients},
-    )
-    direction, new = adam.direction(gradients, old)
+def _step(priors, links, state, draws, deviations, slopes, rate):
     stepped = {}
-    for side, q in members.items():
-        step = GaussMarkov(
-            jnp.zeros_like(q.mean), rate * direction[f"{side}_diag"], rate * direction[f"{side}_upper"]
-        )
-        moved = q.moved(step)
+    for k, side in enumerate(SIDES):
+        q = GaussMarkov(draws[k], state[f"{side}_diag"], state[f"{side}_upper"])
+        gradient = slope_of_elbo(priors[k], q, draws[k], deviations[k], slopes[k])
+        parts = {
+            "natural": chains.natural_gradient(priors[k], gradient.mean),
+            "diag": gradient.diag,
+            "upper": jnp.where(links[k], gradient.upper, 0.0),
+        }
+        count, steps = state[f"{side}_count"], {}
+        for part, slope in parts.items():
+            name = f"{side}_{part}"
+            # Every chain has its own number of steps so far; there is one link less than rows.
+            old = adam.Moments(count[: len(slope)], state[f"first_{name}"], state[f"second_{name}"])
+            direction, new = adam.direction(slope, old)
+            steps[part] = rate * direction
+            stepped |= {f"first_{name}": new.first, f"second_{name}": new.second}
+        moved = q.moved(GaussMarkov(jnp.zeros_like(draws[k]), steps["diag"], steps["upper"]))
         stepped |= {
-            f"{side}_natural": state[f"{side}_natural"] + rate * direction[f"{side}_natural"],
+            f"{side}_natural": state[f"{side}_natural"] + steps["natural"],
             f"{side}_diag": moved.diag,
             f"{side}_upper": moved.upper,
+            f"{side}_count": count + 1,
         }
-    first = {f"first_{name}": array for name, array in new.first.items()}
-    second = {f"second_{name}": array for name, array in new.second.items()}
-    return stepped | first | second | {"count": new.count}
+    return stepped
 
 
 @jax.jit
