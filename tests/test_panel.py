@@ -8,6 +8,8 @@ import driftline as dl
 
 MODEL = dl.Model(dl.AR1(1.0, 0.9, 0.3), dl.Poisson())
 PAIRS = dl.Model(dl.RandomWalk(shape=(2,)), dl.Poisson())
+TWICE = pd.DataFrame([[1, 2, 3]], columns=["a", "b", "a"])
+LEARNT_EXPOSURE = dl.Model(dl.RandomWalk(0.1), dl.Poisson(dl.learn(np.ones(5))))
 EXPOSED = dl.Model(dl.RandomWalk(), dl.Poisson(exposure=[1.0, 2.0]))
 
 
@@ -107,7 +109,7 @@ def test_shared_numbers_are_those_of_one_model_for_all():
 @pytest.mark.parametrize("parameters", ["integrate", "maximise"])
 def test_numbers_of_their_own_are_those_of_single_fits(parameters):
     model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True)), dl.Poisson())
-    x = counts(32, 2, seed=2)  # a length that is not filled up, so that the same noise serves both
+    x = counts(256, 2, seed=2)  # a length that is not filled up, so that the same noise serves both
     panel = dl.fit(model, x, shared=False, parameters=parameters)
     for i in range(2):
         alone = dl.fit(model, x[:, i], parameters=parameters)
@@ -126,6 +128,8 @@ def test_numbers_of_their_own_are_those_of_single_fits(parameters):
         (lambda: dl.fit(MODEL, counts(), method="bbvi"), "a panel is fitted by method='newton'"),
         (lambda: dl.fit(MODEL, counts(), structure="block"), "one by one for that"),
         (lambda: dl.fit(MODEL, {}), "the panel is empty"),
+        (lambda: dl.fit(MODEL, TWICE), "2 series are called 'a'"),
+        (lambda: dl.fit(LEARNT_EXPOSURE, counts(5)), "one by one"),
         (lambda: dl.fit(MODEL, {"a": [1], "b": [-1, 2]}), "series 'b'.*Poisson"),
         (lambda: dl.fit(MODEL, {"a": [1], "b": []}), "series 'b': the series is empty"),
         (lambda: dl.fit(MODEL, {"a": [1], "b": [None]}), "series 'b': all 1 steps"),

@@ -38,7 +38,8 @@ def fit(
 ) -> Any:
     """Fit a model to a series, or to each of many.
 
-    Runs in double precision without touching JAX's global settings. Ctrl-C returns the best state so far.
+    Runs in double precision without touching JAX's global settings. Ctrl-C returns the best state so far;
+    only a panel with fixed numbers, which takes seconds, is given up.
 
     Args:
         model: The model, such as `dl.Model(dl.RandomWalk(0.1), dl.Poisson())`.

@@ -28,12 +28,11 @@ def fit_panel(
     shared: bool,
 ) -> Panel:
     """Fit every series of a panel; arguments as in `dl.fit`."""
-    if method != "newton" or structure != "chains":
+    if settings is None or method != "newton" or structure != "chains":
         raise ValueError(
             f"a panel is fitted by method='newton' with structure='chains', not by {method!r} with "
             f"{structure!r}; fit the series one by one for that"
         )
-    settings = settings or newton.Settings()
     with jax.enable_x64(True):
         observations = observe_panel(series, model.likelihood, model.prior.shape)
         if not learnt(model):
@@ -105,7 +104,7 @@ def _with_numbers_of_their_own(model, series, observations, settings, progress, 
         model, series, q, variances, np.array([outcome.elbo for outcome in outcomes]), converged,
         np.array([outcome.iterations for outcome in outcomes]), numbers, shared=False,
         message=f"{missed} series not converged" if missed else "all converged",
-        quantiles=np.stack(tables, axis=1) if tables else None,
+        quantiles=np.stack(tables, axis=1) if len(tables) == len(series) else None,
     )  # fmt: skip
 
 

@@ -194,7 +194,7 @@ def test_evaluation_refuses_wrong_settings_before_it_begins(folder, capsys):
     assert main([*command, "--passes", "dsg-s=2"]) == 1
     assert re.match(r"driftline: --passes \(2,\); dsg-s .*\n$", capsys.readouterr().err)
     assert main([*command, "--hold-out", "99"]) == 1
-    assert capsys.readouterr().err == "driftline: hold_out must name some of the steps 0 to 7\n"
+    assert capsys.readouterr().err == "driftline: hold_out has step 99, but the counts have steps 0 to 7\n"
     with pytest.raises(SystemExit) as stop:
         main([*command, "--passes", "dsg-s"])
     assert stop.value.code == 2

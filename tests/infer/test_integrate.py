@@ -277,6 +277,67 @@ def test_gaps_that_are_not_there_do_not_count():
         assert abs(post.parameters[place].mean - value) < 3 * post.parameters[place].sd
 
 
+def test_many_numbers_are_not_taken_for_improper():
+    # Forty standard deviations add up to more than four, though none of the numbers is far out.
+    model = dl.Model(dl.RandomWalk(dl.learn(np.full(40, 0.5)), shape=(40,)), dl.Gaussian(0.2))
+    _, x = dl.Model(dl.RandomWalk(0.5, shape=(40,)), dl.Gaussian(0.2)).simulate(30, seed=0)
+    found = dl.fit(model, x).parameters["prior.scale"]
+    assert found.mean.shape == (40,)
+    assert np.abs((found.mean - 0.5) / found.sd).max() < 4.5
+
+
+def test_a_number_for_every_step_can_be_learnt():
+    likelihood = dl.Poisson(exposure=dl.learn(np.ones(5), prior=lambda v: -50.0 * (v - 1.0) ** 2))
+    post = dl.fit(dl.Model(dl.RandomWalk(0.1, initial_mean=1.0), likelihood), [3, 5, 4, 6, 2])
+    assert post.mean.shape == post.parameters["likelihood.exposure"].mean.shape == (5,)
+
+
+def test_ctrl_c_returns_the_most_probable_numbers_so_far():
+    model = dl.Model(dl.RandomWalk(dl.learn(0.01), initial_mean=1.0), dl.Poisson())
+    x = np.random.default_rng(0).poisson(4.0, 40)
+
+    def stop(progress):
+        if progress.iteration == 2:
+            raise KeyboardInterrupt
+
+    post = dl.fit(model, x, progress=stop)
+    assert not post.converged
+    assert post.message == "interrupted after 2 moves of the learnt numbers, not averaged over them"
+    assert post.parameters["prior.scale"].mean > 0.01
+    assert post.parameters["prior.scale"].sd == 0.0
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_ctrl_c_while_averaging_returns_modes(monkeypatch, shared):
+    model = dl.Model(dl.RandomWalk(dl.learn(0.2), initial_mean=1.0), dl.Poisson())
+    x = np.random.default_rng(0).poisson(4.0, (40, 3))
+    modes = dl.fit(model, x, shared=shared, parameters="maximise")
+    averaged, calls = integrate._averaged, []
+
+    def tired(*arguments):
+        calls.append(arguments)
+        if len(calls) == 1 + (not shared):
+            raise KeyboardInterrupt
+        return averaged(*arguments)
+
+    monkeypatch.setattr(integrate, "_averaged", tired)
+    panel = dl.fit(model, x, shared=shared)
+    left = [0, 1, 2] if shared else [1, 2]
+    assert not panel.converged_each[left].any()
+    np.testing.assert_allclose(panel.mean[:, left], modes.mean[:, left])
+    assert len(calls) == 1 + (not shared)
+    if not shared:
+        assert panel.parameters[0]["prior.scale"].sd > 0.0 == panel.parameters[1]["prior.scale"].sd
+
+
+def test_numbers_around_which_every_fit_fails_are_refused(monkeypatch):
+    model = dl.Model(dl.RandomWalk(dl.learn(0.2)), dl.Poisson())
+    failed = lambda raws, *_: (np.full(len(raws), np.nan), np.zeros(len(raws)))  # noqa: E731
+    monkeypatch.setattr(integrate, "_heights", failed)
+    with pytest.raises(ValueError, match="none of 1024 fits of the path .* parameters='maximise'"):
+        dl.fit(model, [3, 5, 4])
+
+
 def test_half_the_variance_of_the_log_weight_is_most_of_the_gap():
     model = dl.Model(dl.AR1(-1.0, 0.95, 0.3), dl.LogVolatility())
     _, x = model.simulate(1000, seed=1)

@@ -19,8 +19,12 @@ def test_results_come_in_order_and_threads_work_in_double_precision():
     def last(part):
         return part.rows.stop, jnp.ones(()).dtype
 
-    with jax.enable_x64(True):
-        found = list(threads.share_out(last, threads.parts(9, 2)))
+    with jax.enable_x64(False):  # what threads would otherwise find is the setting of the whole program
+        jax.config.update("jax_enable_x64", False)
+        try:
+            found = list(threads.share_out(last, threads.parts(9, 2)))
+        finally:
+            jax.config.update("jax_enable_x64", True)
     assert found == [(stop, jnp.dtype("float64")) for stop in (2, 4, 6, 8, 9)]
 
 

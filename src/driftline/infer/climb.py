@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from driftline.families import AbstractFamily
@@ -12,7 +11,7 @@ from driftline.infer.given_numbers import Fitted
 from driftline.infer.progress import Reporter
 
 MOST_CLIMBS = 60
-CLIMB_TOLERANCE = 1e-4  # expected rise, in nats, below which the climb ends
+CLIMB_TOLERANCE = 1e-4  # twice the expected rise, in nats, below which the climb ends
 LONGEST_MOVE = 2.0  # of one climb, on the scale without bounds
 DIFFERENCE = 0.02  # for the curvature at the mode, in units of the scale without bounds
 MOST_HALVINGS = 12
@@ -29,6 +28,7 @@ class Summits(NamedTuple):
         covariances: Inverses of minus the Hessians there.
         climbs: Numbers of moves.
         reached: Whether each is a mode, rather than where the climb gave up.
+        interrupted: Whether the climbs were interrupted; they are then where they had come to.
     """
 
     raws: np.ndarray
@@ -36,6 +36,7 @@ class Summits(NamedTuple):
     covariances: np.ndarray
     climbs: np.ndarray
     reached: np.ndarray
+    interrupted: np.ndarray
 
 
 def climb(
@@ -58,27 +59,32 @@ def climb(
     steepness = np.linalg.norm(best.gradient, axis=1)
     inverses = 0.1 * np.eye(raws.shape[1]) / np.maximum(1.0, steepness)[:, None, None]
     going, reached = np.ones(len(raws), bool), np.zeros(len(raws), bool)
-    climbs = np.zeros(len(raws), int)
-    while going.any():
-        flat = going & (climbs >= 2) & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
-        if (flat == going).all():  # until then, those that seem to be there wait for the others
-            inverses[flat] = _covariances(raws, best, fit)[flat]
-            reached |= flat & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
-            going &= ~reached & (climbs < MOST_CLIMBS)
-            flat = np.zeros_like(going)
-        moving = going & ~flat
-        if moving.any():
-            climbs[moving] += 1
-            new, steps, rose = _backtrack(raws, _moves(inverses, best.gradient), best, fit, moving)
-            reporter.update(int(climbs.max()), float(best.elbo.sum()), float(np.linalg.norm(best.gradient)))
-            falls = best.gradient - new.gradient
-            for i in np.flatnonzero(rose):
-                inverses[i] = _updated(inverses[i], steps[i], falls[i], climbs[i])
-            going &= ~moving | (rose & (climbs < MOST_CLIMBS))
-            raws, best = raws + steps, new
-    if not reached.all():
-        inverses[~reached] = _covariances(raws, best, fit)[~reached]
-    return Summits(raws, best, inverses, climbs, reached)
+    climbs, interrupted = np.zeros(len(raws), int), False
+    try:
+        while going.any():
+            flat = going & (climbs >= 2) & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
+            if (flat == going).all():  # until then, those that seem to be there wait for the others
+                covariances, known = _covariances(raws, best, fit, inverses)
+                inverses[flat] = covariances[flat]
+                reached |= flat & known & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
+                going &= ~reached & known & (climbs < MOST_CLIMBS)
+                flat = np.zeros_like(going)
+            moving = going & ~flat
+            if moving.any():
+                climbs[moving] += 1
+                new, steps, rose = _backtrack(raws, _moves(inverses, best.gradient), best, fit, moving)
+                falls = best.gradient - new.gradient
+                for i in np.flatnonzero(rose):
+                    inverses[i] = _updated(inverses[i], steps[i], falls[i], climbs[i])
+                going &= ~moving | (rose & (climbs < MOST_CLIMBS))
+                raws, best = raws + steps, new
+                steepness = float(np.sqrt(np.mean(best.gradient**2)))
+                reporter.update(int(climbs.max()), float(best.elbo.sum()), steepness)
+        if not reached.all():
+            inverses[~reached] = _covariances(raws, best, fit, inverses)[0][~reached]
+    except KeyboardInterrupt:
+        interrupted = True
+    return Summits(raws, best, inverses, climbs, reached, np.full(len(raws), interrupted))
 
 
 def _moves(inverses, gradients):
@@ -101,6 +107,7 @@ def _backtrack(raws, moves, best, fit, moving) -> tuple[Fitted, np.ndarray, np.n
         found = fit(raws + steps + tried, best.q)
         slopes = np.einsum("ni,ni->n", best.gradient, tried)
         accepted = waiting & (found.value >= best.value + 1e-4 * slopes)
+        accepted &= np.isfinite(found.gradient).all(axis=1)
         new = _chosen(accepted, found, new)
         steps[accepted] = tried[accepted]
         rose |= accepted
@@ -115,11 +122,7 @@ def _chosen(mask, yes: Fitted, no: Fitted) -> Fitted:
     if not mask.any():
         return no
 
-    def choose(a, b):
-        numbers = np if isinstance(a, np.ndarray) else jnp
-        return numbers.where(mask.reshape(-1, *(1,) * (a.ndim - 1)), a, b)
-
-    return jax.tree.map(choose, yes, no)
+    return jax.tree.map(lambda a, b: np.where(mask.reshape(-1, *(1,) * (a.ndim - 1)), a, b), yes, no)
 
 
 def _updated(inverse, step, fall, count):
@@ -133,14 +136,20 @@ def _updated(inverse, step, fall, count):
     return left @ inverse @ left.T + np.outer(step, step) / curvature
 
 
-def _covariances(raws, best, fit):
-    """Inverses of minus the Hessians, from differences of the gradient; kept positive definite."""
+def _covariances(raws, best, fit, otherwise):
+    """Inverses of minus the Hessians, from differences of the gradient; kept positive definite.
+
+    Where a gradient nearby is not finite, what there was `otherwise`; the second result says where it is.
+    """
     hessians = np.empty((*raws.shape, raws.shape[1]))
     for k, step in enumerate(DIFFERENCE * np.eye(raws.shape[1])):
         up, down = (fit(raws + sign * step, best.q).gradient for sign in (1.0, -1.0))
         hessians[:, k] = (down - up) / (2 * DIFFERENCE)
+    known = np.isfinite(hessians).all(axis=(1, 2))
+    hessians[~known] = np.eye(raws.shape[1])
     sizes, axes = np.linalg.eigh(0.5 * (hessians + hessians.mT))
-    return (axes / np.clip(sizes, 0.1, None)[:, None]) @ axes.mT
+    covariances = (axes / np.clip(sizes, 0.1, None)[:, None]) @ axes.mT
+    return np.where(known[:, None, None], covariances, otherwise), known
 
 
 def _check_start(fitted: Fitted, names) -> None:

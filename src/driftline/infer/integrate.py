@@ -43,11 +43,15 @@ TOO_FEW = 0.05  # effective share below which the posterior of the numbers is no
 
 
 class Learning(NamedTuple):
-    """The result of learning: weighted values of each number, and the averaged fit."""
+    """The result of learning: weighted values of each number, and the averaged fit.
+
+    If it was interrupted, the most probable values so far and the fit that belongs to them.
+    """
 
     values: dict[str, np.ndarray]
     weights: np.ndarray
     outcome: Outcome
+    interrupted: bool = False
 
 
 def learn_numbers(
@@ -104,13 +108,18 @@ def learn_numbers_of_each(
     raws = np.tile(raw, (len(q.mean), 1))
     summits = climb(raws, q, lambda raws, q: fit_apart(raws, q, problem), reporters[0], names)
     reporters[0].close()
-    num_points, total = _num_points(len(raw), q.mean.size), 0.0
+    # As many points as for a series alone: what is found must not depend on the company that it is in.
+    num_points, total, interrupted = _num_points(len(raw), q.mean[0].size), 0.0, False
     for place, name in enumerate(names):
         own = jax.tree.map(lambda leaf, place=place: jnp.asarray(leaf[place]), observations)
+        summit = _summit(summits, place)
+        if interrupted:
+            summit = summit._replace(interrupted=True)
         try:
-            learning = _learning(layout, _summit(summits, place), (template, own, *rest), mode, num_points)
+            learning = _learning(layout, summit, (template, own, *rest), mode, num_points)
         except ValueError as error:
             raise ValueError(f"series {name!r}: {error}") from error
+        interrupted = learning.interrupted
         total += learning.outcome.elbo
         reporters[1].update(place + 1, total, 0.0)
         yield learning
@@ -144,8 +153,15 @@ def _summit(summits: Summits, place) -> Summits:
 
 
 def _learning(layout, summit: Summits, problem, mode, num_points) -> Learning:
-    if mode == "maximise":
+    if mode == "maximise" or summit.interrupted:
         return _single(layout, summit)
+    try:
+        return _averaged(layout, summit, problem, num_points)
+    except KeyboardInterrupt:
+        return _single(layout, summit._replace(interrupted=True))
+
+
+def _averaged(layout, summit: Summits, problem, num_points) -> Learning:
     center, covariance = summit.raws, summit.covariances
     found = _sample_round(center, covariance, num_points, summit.best, problem)
     for _ in range(MOST_ROUNDS - 1):
@@ -163,7 +179,8 @@ def _learning(layout, summit: Summits, problem, mode, num_points) -> Learning:
     q, quantiles = _mixed(found.raws[main], shares, summit.best.q, problem)
     effective = f", {found.share:.0%} of {num_points} points effective"
     reached = summit.reached and found.share >= TOO_FEW
-    outcome = _outcome(q, found.log_evidence, summit.climbs, reached, effective)
+    ending = "converged" if reached else "not converged"
+    outcome = _outcome(q, found.log_evidence, summit.climbs, ending, effective)
     return Learning(values, found.weights, dataclasses.replace(outcome, quantiles=np.asarray(quantiles)))
 
 
@@ -174,7 +191,8 @@ class Round(NamedTuple):
         raws: The points, on the scale without bounds.
         weights: Their weights, which sum to one.
         heights: Log posterior at each, up to a constant.
-        distances: How far each is from the centre, in standard deviations of the narrower proposal.
+        distances: How far each is from the centre along the axis along which it is farthest, in standard
+            deviations of the narrower proposal.
         share: Effective share of the points.
         log_evidence: Logarithm of the integral of the optimised ELBO's exponential: a lower bound.
     """
@@ -216,8 +234,14 @@ def _num_points(num_learnt, size):
 def _sample_round(center, covariance, num_points, best, problem) -> Round:
     raws, log_density, distances = _proposals(center, covariance, num_points)
     values, gaps = _heights(raws, best.q, problem)
-    log_bounds = np.nan_to_num(values - log_density, nan=-np.inf)
-    log_weights = np.nan_to_num(log_bounds + _credible(gaps, log_bounds), nan=-np.inf)
+    usable = np.isfinite(values) & np.isfinite(gaps)
+    if not usable.any():
+        raise ValueError(
+            f"none of {num_points} fits of the path around the most probable learnt numbers has a finite "
+            "ELBO; give the numbers narrower priors, dl.learn(..., prior=...), or take parameters='maximise'"
+        )
+    log_bounds = np.where(usable, values - log_density, -np.inf)
+    log_weights = log_bounds + _credible(np.where(usable, gaps, 0.0), log_bounds)
     weights = _normalised(log_weights)
     share = float(1.0 / (num_points * np.sum(weights**2)))
     highest = log_bounds.max()
@@ -231,9 +255,7 @@ def _credible(gaps, log_bounds):
     Where the path's posterior has several tops, as under a Student-t of tiny scale, the log weight has a
     long lower tail, and half of its variance can be hundreds of nats that are not there.
     """
-    known = np.isfinite(gaps)
-    common = _normalised(log_bounds[known]) @ gaps[known]
-    return np.minimum(gaps, common + MOST_GAP)
+    return np.minimum(gaps, _normalised(log_bounds) @ gaps + MOST_GAP)
 
 
 def _normalised(log_weights):
@@ -289,7 +311,7 @@ def _proposals(center, covariance, num_points):
     narrow = np.log(1 - WIDE_SHARE) - 0.5 * square
     other = np.log(WIDE_SHARE) - 0.5 * square / WIDE**2 - dim * np.log(WIDE)
     constant = -0.5 * dim * np.log(2 * np.pi) - np.log(np.diag(factor)).sum()
-    return center + white @ factor.T, np.logaddexp(narrow, other) + constant, np.sqrt(square)
+    return center + white @ factor.T, np.logaddexp(narrow, other) + constant, np.abs(white).max(axis=1)
 
 
 def _mixed(raws, weights, q, problem):
@@ -364,11 +386,14 @@ def _with_products(found, sign, blocks):
 
 def _single(layout, summit: Summits) -> Learning:
     values = {name: np.asarray(v)[None] for name, v in layout.values(jnp.asarray(summit.raws)).items()}
-    outcome = _outcome(summit.best.q, float(summit.best.elbo), summit.climbs, summit.reached, "")
-    return Learning(values, np.ones(1), outcome)
+    ending = "converged" if summit.reached else "not converged"
+    rest = ""
+    if summit.interrupted:
+        ending, rest = "interrupted", ", not averaged over them"
+    outcome = _outcome(summit.best.q, float(summit.best.elbo), summit.climbs, ending, rest)
+    return Learning(values, np.ones(1), outcome, bool(summit.interrupted))
 
 
-def _outcome(q, elbo, climbs, reached, effective: str) -> Outcome:
-    ending = "converged" if reached else "not converged"
-    message = f"{ending} after {climbs} moves of the learnt numbers{effective}"
-    return Outcome(q, elbo, 0.0, converged=bool(reached), iterations=int(climbs), message=message)
+def _outcome(q, elbo, climbs, ending: str, rest: str) -> Outcome:
+    message = f"{ending} after {climbs} moves of the learnt numbers{rest}"
+    return Outcome(q, elbo, 0.0, converged=ending == "converged", iterations=int(climbs), message=message)

@@ -27,7 +27,7 @@ def parts(count: int, size: int | None = None) -> list[Part]:
         count: Number of rows.
         size: Rows of a part; None for as many parts as there are cores.
     """
-    size = min(count, size or -(-count // (os.cpu_count() or 1)))
+    size = min(count, size or -(-count // _num_cores()))
     firsts = [(start, min(start, count - size)) for start in range(0, count, size)]
     return [Part(slice(first, first + size), start - first) for start, first in firsts]
 
@@ -42,5 +42,12 @@ def share_out(function: Callable[[Part], Any], parts: list[Part]) -> Iterator[An
         with jax.enable_x64(True):  # a setting of the thread
             return function(part)
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as threads:
+    with concurrent.futures.ThreadPoolExecutor(_num_cores()) as threads:
         yield from threads.map(run, parts)
+
+
+def _num_cores():
+    """Cores that this process may use, which on a shared machine are not all."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

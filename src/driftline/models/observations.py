@@ -11,6 +11,7 @@ from jaxtyping import Array, Bool, Float
 
 from driftline.models.black_box import Likelihood
 from driftline.models.likelihoods import AbstractLikelihood, Categorical
+from driftline.models.parameters import numbers_of
 
 
 class Observations(eqx.Module):
@@ -127,7 +128,7 @@ def pad(observations: Observations, likelihood: AbstractLikelihood) -> Observati
     """
     num_steps = len(observations.values)
     length = max(16, 1 << (num_steps - 1).bit_length())
-    per_step = any(np.ndim(leaf) and len(leaf) == num_steps for leaf in jax.tree.leaves(likelihood))
+    per_step = any(np.ndim(leaf) and len(leaf) == num_steps for leaf in numbers_of(likelihood))
     if per_step:
         return observations
     extra = length - num_steps

@@ -1,5 +1,6 @@
 """Many series at once: from a matrix, a frame or a dict of series to one padded set of observations."""
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -8,6 +9,7 @@ import numpy as np
 
 from driftline.models.likelihoods import AbstractLikelihood
 from driftline.models.observations import Observations, as_times, as_values
+from driftline.models.parameters import numbers_of
 
 
 class Series(NamedTuple):
@@ -44,6 +46,11 @@ def as_panel(x: Any, times: Any, unit: Any) -> list[Series]:
         return [_one(name, series, _times_of(name, times), unit) for name, series in x.items()]
     names = list(getattr(x, "columns", range(np.shape(x)[1])))
     values = as_values(x)
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(
+            f"{names.count(repeated[0])} series are called {repeated[0]!r}; give each its own name"
+        )
     empty = np.isnan(values).all(axis=0)
     if empty.any():
         raise ValueError(f"series {names[int(np.argmax(empty))]!r} has no observation; leave it out")
@@ -85,7 +92,7 @@ def observe_panel(
             "a panel takes a model of one number per step, with a likelihood of this package or "
             f"Likelihood(function, elementwise=True); this one has shape {shape}; fit the series one by one"
         )
-    if any(np.ndim(leaf) for leaf in jax.tree.leaves(likelihood)):
+    if any(np.ndim(number) for number in numbers_of(likelihood)):
         raise ValueError("a likelihood with a number for every step is of no use to a panel; fit one by one")
     longest = max(len(series.values) for series in panel)
     length = _roomy(longest)

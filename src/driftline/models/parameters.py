@@ -124,6 +124,11 @@ def learnt(model: Any) -> dict[str, Learn]:
     return {place: number for part in ("prior", "likelihood") for place, number in _places(model, part)}
 
 
+def numbers_of(part: Any) -> list[Any]:
+    """All numbers of a prior or a likelihood; of those that are learnt, where they start."""
+    return [leaf.start if isinstance(leaf, Learn) else leaf for leaf in jax.tree.leaves(part)]
+
+
 def with_values(model: Any, values: dict[str, Any]) -> Any:
     """The model with every learnt number replaced by a value."""
     if not values:

@@ -1,6 +1,7 @@
 """`words.evaluate`: the papers' comparison of methods by how well they predict unseen time steps."""
 
 import dataclasses
+import functools
 import json
 import os
 import time
@@ -12,7 +13,7 @@ import numpy as np
 
 from driftline import files
 from driftline.words.counts import Counts
-from driftline.words.settings import COMPARED
+from driftline.words.settings import COMPARED, Settings
 
 TASKS = {
     "sgi": "from the step before",
@@ -45,7 +46,7 @@ class Evaluation:
 
     Attributes:
         dates: Dates of all steps.
-        held_out: Steps that smoothing was not shown, on which all methods are compared.
+        held_out: Steps that smoothing was not shown.
         methods: Scores by method.
         settings: Hyperparameters that all methods share.
     """
@@ -55,10 +56,17 @@ class Evaluation:
     methods: dict[str, Scores]
     settings: dict[str, Any]
 
+    @property
+    def compared(self) -> np.ndarray:
+        """Held-out steps that all methods predicted; what goes by time cannot predict the first."""
+        return functools.reduce(
+            np.intersect1d, (found.steps for found in self.methods.values()), self.held_out
+        )
+
     def mean(self, method: str) -> float:
-        """Mean score of a method over the held-out steps that it predicted."""
+        """Mean score of a method over the steps on which all are compared."""
         found = self.methods[method]
-        return float(found.scores[np.isin(found.steps, self.held_out)].mean())
+        return float(found.scores[np.isin(found.steps, self.compared)].mean())
 
     def __str__(self):
         rows = [("method", "held-out steps", "all it predicted", "worst", "best", "seconds", "predicts")]
@@ -72,7 +80,7 @@ class Evaluation:
             for row in rows
         ]
         note = (
-            f"Mean log-likelihood per count of {len(self.held_out)} held-out steps of {len(self.dates)}; "
+            f"Mean log-likelihood per count of {len(self.compared)} held-out steps of {len(self.dates)}; "
             f"zero embeddings score {ZERO:.4f}.\ndsg-s sees what comes after a step and the others do not: "
             "they solve different tasks, and only dsg-s-past and dsg-f solve the same."
         )
@@ -138,6 +146,7 @@ def evaluate(
     methods: Sequence[str] = ("sgi", "sgp", "dsg-f", "dsg-s"),
     dim: int = 100,
     *,
+    passes: Mapping[str, int | Iterable[int]] | None = None,
     hold_out: Iterable[int] | None = None,
     tell: Callable[[str], object] | None = None,
     **settings: Any,
@@ -152,37 +161,62 @@ def evaluate(
         methods: Any of "sgi", "sgp", "dsg-f", "dsg-s", and "dsg-s-past": smoothing that is fitted anew for
             each held-out step, to the steps before it only, so that it solves the same task as filtering.
         dim: Dimension of the embeddings.
+        passes: Of some methods by name, as in `words.fit`, if not as many as usual.
         hold_out: Steps that smoothing does not see; by default every tenth, from the fifth on (with fewer
             than 50 steps every fifth, from the first on), as in the paper.
         tell: A function that is told in a line what is going on.
-        settings: More arguments of `words.fit`, for all methods.
+        settings: `drift`, `scale`, `prior`, `ratio`, `exponent`, `optimiser` and `seed` as in `words.fit`,
+            for all methods.
     """
-    unknown = [method for method in methods if method not in COMPARED]
-    if unknown:
-        raise ValueError(f"methods has {unknown[0]!r}; choose from {', '.join(COMPARED)}")
-    if not methods:
-        raise ValueError(f"methods is empty; choose from {', '.join(COMPARED)}")
-    passes = settings.pop("passes", {})
-    if not isinstance(passes, dict):
-        raise TypeError("passes must be a dictionary here, with the passes of each method")
-    chosen = default_steps(len(counts)) if hold_out is None else np.unique(np.asarray(list(hold_out), int))
-    if not len(chosen) or chosen[0] < 0 or chosen[-1] >= len(counts):
-        raise ValueError(f"hold_out must name some of the steps 0 to {len(counts) - 1}")
+    chosen = settings_of_each(methods, passes or {}, {"dim": dim} | settings)
     # Here, so that a table can be read and drawn without JAX.
-    from driftline.words.embedding import comparison
+    from driftline.words.embedding import comparison, held_out
 
+    steps = held_out.held_out_steps(counts, _default(counts) if hold_out is None else hold_out)
+    comparison.check(counts, chosen, steps)
     found = {}
     for method in methods:
         begun = time.monotonic()
-        steps, scores = comparison.predict(
-            counts, method, chosen, dim=dim, passes=passes.get(method, ()), tell=tell, **settings
-        )
-        found[method] = Scores(steps, scores, time.monotonic() - begun)
+        predicted, scores = comparison.predict(counts, method, steps, chosen[method], tell)
+        found[method] = Scores(predicted, scores, time.monotonic() - begun)
         if tell is not None:
-            tell(f"{method}: {np.mean(scores[np.isin(steps, chosen)]):.4f}, {found[method].seconds:.0f} s")
-    return Evaluation(counts.dates, chosen, found, {"dim": dim} | settings)
+            tell(f"{method}: {np.mean(scores[np.isin(predicted, steps)]):.4f}, {found[method].seconds:.0f} s")
+    return Evaluation(counts.dates, steps, found, {"dim": dim} | settings)
+
+
+def settings_of_each(
+    methods: Sequence[str],
+    passes: Mapping[str, int | Iterable[int]],
+    settings: Mapping[str, Any],
+) -> dict[str, Settings]:
+    """Settings of every method, or an error before any of them has begun; arguments as in `evaluate`."""
+    if not methods:
+        raise ValueError(f"methods is empty; choose from {', '.join(COMPARED)}")
+    if not isinstance(passes, Mapping):
+        raise TypeError(f"passes={passes!r}; a dictionary is needed here, such as {{'dsg-s': (60, 30, 0)}}")
+    for what, names in (("methods", methods), ("passes", passes)):
+        unknown = [name for name in names if name not in COMPARED]
+        if unknown:
+            raise ValueError(f"{what} has {unknown[0]!r}; choose from {', '.join(COMPARED)}")
+    known = [field.name for field in dataclasses.fields(Settings) if field.name not in ("method", "passes")]
+    unknown = [name for name in settings if name not in known]
+    if unknown:
+        raise TypeError(f"evaluate has no setting {unknown[0]!r}; it takes {', '.join(known)}")
+    chosen = {}
+    for method in methods:
+        own, name = passes.get(method, ()), "dsg-s" if method == "dsg-s-past" else method
+        own = (own,) if isinstance(own, int) else tuple(own)
+        chosen[method] = Settings(method=name, passes=own, **settings)
+    return chosen
+
+
+def _default(counts):
+    """Default steps, but for those without a pair of words."""
+    return [step for step in default_steps(len(counts)) if len(counts.step(int(step)).words)]
 
 
 def default_steps(num_steps: int) -> np.ndarray:
-    """Steps that are held out if none are named."""
-    return np.arange(4, num_steps, 10) if num_steps >= 50 else np.arange(0, num_steps, 5)
+    """Steps that are held out if none are named; a middle one if by the papers it were the first alone."""
+    if num_steps >= 50:
+        return np.arange(4, num_steps, 10)
+    return np.arange(0, num_steps, 5) if num_steps > 5 else np.array([num_steps // 2])

@@ -9,7 +9,8 @@ import math
 from typing import Any, Literal
 
 METHODS = ("dsg-s", "dsg-f", "sgp", "sgi")
-COMPARED = ("sgi", "sgp", "dsg-f", "dsg-s", "dsg-s-past")  # what `words.evaluate` knows
+# What `words.evaluate` knows, and the first step that each can predict.
+COMPARED = {"sgi": 1, "sgp": 1, "dsg-f": 1, "dsg-s": 0, "dsg-s-past": 2}
 PRIORS = ("stationary", "diffusion")
 OPTIMISERS = ("fast", "paper")
 
@@ -24,7 +25,8 @@ class Settings:
         dim: Dimension of the embeddings.
         drift: Variance that an embedding gathers in a year, D.
         scale: Width of the pull towards zero; with the stationary prior, the standard deviation of a
-            component a priori. The papers have 1, with the diffusion prior.
+            component at the first step, which then falls to 0.7 times that. The papers have 1, with the
+            diffusion prior.
         prior: "stationary", in which a step depends on the one before and no more; or "diffusion", the
             papers' joint form, which pulls towards zero at every step and so narrows as steps are added.
         ratio: Negative for each positive count.

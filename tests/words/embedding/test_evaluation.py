@@ -84,6 +84,45 @@ def test_interpolation_is_linear_in_time(counts):
 def test_default_steps_are_the_papers():
     assert default_steps(230).tolist() == list(range(4, 230, 10))
     assert default_steps(21).tolist() == [0, 5, 10, 15, 20]
+    assert default_steps(5).tolist() == [2]  # the first cannot be predicted by what goes forward in time
+
+
+def test_methods_are_compared_on_steps_that_all_predicted(counts):
+    found = words.evaluate(
+        counts, ("dsg-s", "sgp"), 2, hold_out=[0, 2], passes={"dsg-s": (5, 5, 0), "sgp": 5}
+    )
+    assert found.compared.tolist() == [2]
+    assert found.mean("dsg-s") == found.methods["dsg-s"].scores[1]
+    assert found.mean("sgp") == found.methods["sgp"].scores[1]
+    assert "of 1 held-out steps" in str(found)
+
+
+def test_a_step_without_pairs_can_be_held_out_by_nobody(counts):
+    from driftline.words.embedding.held_out import held_out_steps
+
+    kept = slice(None, counts.step_indptr[3]), slice(counts.step_indptr[4], None)
+    step_indptr = counts.step_indptr.copy()
+    step_indptr[4:] -= step_indptr[4] - step_indptr[3]
+    lengths = np.concatenate([np.diff(counts.indptr)[part] for part in kept])
+    pairs = np.concatenate(
+        [
+            np.arange(counts.indptr[counts.step_indptr[3]]),
+            np.arange(counts.indptr[counts.step_indptr[4]], len(counts.values)),
+        ]
+    )
+    without = dataclasses.replace(
+        counts,
+        step_indptr=step_indptr,
+        rows=np.concatenate([counts.rows[part] for part in kept]),
+        indptr=np.append(0, np.cumsum(lengths)),
+        indices=counts.indices[pairs],
+        values=counts.values[pairs],
+    )
+    assert not len(without.step(3).words)
+    np.testing.assert_array_equal(without.step(4).values, counts.step(4).values)
+    for call in (words.fit, words.evaluate, held_out_steps):
+        with pytest.raises(ValueError, match=f"step 3, {counts.dates[3]}, which has no pair"):
+            call(without, hold_out=[2, 3])
 
 
 @pytest.mark.parametrize(
@@ -92,10 +131,17 @@ def test_default_steps_are_the_papers():
         ({"methods": ["glove"]}, "methods has 'glove'"),
         ({"methods": []}, "methods is empty"),
         ({"hold_out": [7]}, "steps 0 to 4"),
+        ({"hold_out": [0], "methods": ["dsg-s", "sgp"]}, "sgp cannot predict a step before step 1"),
+        ({"hold_out": [0, 1], "methods": ["dsg-s-past"]}, "dsg-s-past cannot predict a step before step 2"),
+        ({"hold_out": range(4), "methods": ["dsg-s"]}, "1 time steps are left"),
+        ({"passes": {"dsg_s": 3}}, "passes has 'dsg_s'"),
+        ({"passes": (60, 30, 0)}, "passes=.* a dictionary is needed"),
+        ({"checkpoint": "here"}, "no setting 'checkpoint'; it takes dim, drift"),
+        ({"methods": ["sgi", "dsg-s"], "passes": {"dsg-s": 3}}, "has 3 phases"),
     ],
 )
-def test_bad_options_are_refused(counts, options, message):
-    with pytest.raises(ValueError, match=message):
+def test_bad_options_are_refused_before_any_work(counts, options, message):
+    with pytest.raises((ValueError, TypeError), match=message):
         words.evaluate(counts, **options)
 
 

@@ -27,7 +27,8 @@ def train(counts, method, passes, **settings):
 
 @pytest.mark.parametrize("method", ["sgi", "sgp"])
 def test_point_estimates_are_stationary_under_a_prior_without_dynamics(counts, method):
-    trainer, state = train(counts, method, 1500)
+    trainer, state = train(counts, method, 1500, scale=1.0)
+    assert np.abs(state["words"]).max() > 0.1
     knots = trainer.problem.knots
     for t in range(len(counts)):
         rows = np.flatnonzero(knots.step == t)
@@ -45,7 +46,8 @@ def test_point_estimates_are_stationary_under_a_prior_without_dynamics(counts, m
 
 
 def test_sgi_steps_are_turned_to_fit_the_step_before(counts):
-    trainer, state = train(counts, "sgi", 50)
+    trainer, state = train(counts, "sgi", 50, scale=1.0)
+    assert np.abs(state["words"]).max() > 0.1
     knots = trainer.problem.knots
     first, second = (np.flatnonzero(knots.step == t) for t in (0, 1))
     shared, i, j = np.intersect1d(knots.word[first], knots.word[second], return_indices=True)

@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--methods",
         choices=settings.COMPARED,
         nargs="+",
-        default=settings.COMPARED[:4],
+        default=list(settings.COMPARED)[:4],
         metavar="METHOD",
         help=what,
     )
@@ -58,11 +58,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare, print the table, write it and its picture."""
     from driftline import words
     from driftline.terminal import Line, listener
+    from driftline.words.evaluation import settings_of_each
     from driftline.words.figures import new_figure
 
     new_figure()  # says what is missing before the work and not after it
     passes = dict(arguments.passes)
-    _check(arguments, passes)
+    options = model.chosen(arguments)
+    # Refuse settings of any of the methods now, before anything is read or made.
+    settings_of_each(arguments.methods, passes, options)
     counts = words.load_counts(arguments.counts)
     arguments.out.mkdir(parents=True, exist_ok=True)
     line = Line()
@@ -70,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         found = words.evaluate(
             counts,
             arguments.methods,
-            **model.chosen(arguments),
+            **options,
             passes=passes,
             hold_out=None if arguments.hold_out is None else chosen_steps(arguments.hold_out, len(counts)),
             tell=listener(None, line.write),
@@ -81,10 +84,3 @@ def run(arguments: argparse.Namespace) -> int:
     found.plot(arguments.out / PICTURE)
     print(f"{found}\n\nScores: {arguments.out / TABLE} and {arguments.out / PICTURE}")
     return 0
-
-
-def _check(arguments, passes):
-    """Refuse settings of any of the methods now, and not when its turn comes."""
-    for method in arguments.methods:
-        name = "dsg-s" if method == "dsg-s-past" else method
-        settings.Settings(method=name, **model.chosen(arguments), passes=passes.get(method, ()))

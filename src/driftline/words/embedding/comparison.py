@@ -1,6 +1,6 @@
 """What each method predicts of time steps that it has not seen."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,28 +11,39 @@ from driftline.words.embedding.held_out import interpolated_scores
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.scoring import score
 from driftline.words.embedding.stepwise import Stepwise
+from driftline.words.embedding.training import check as training_check
 from driftline.words.embedding.training import make_trainer, run
-from driftline.words.settings import Settings
+from driftline.words.settings import COMPARED, Settings
+
+
+def check(counts: Counts, chosen: Mapping[str, Settings], held_out: np.ndarray) -> None:
+    """Refuse now what would stop one of the methods, or leave nothing to compare, after hours of work."""
+    everything = np.arange(len(counts))
+    for method, settings in chosen.items():
+        seen = np.setdiff1d(everything, held_out) if method == "dsg-s" else everything
+        training_check(Problem(counts, settings, seen))
+        first = COMPARED[method]
+        if not (held_out >= first).any():
+            raise ValueError(
+                f"hold_out={held_out.tolist()}: {method} cannot predict a step before step {first}; hold out "
+                "a later one"
+            )
 
 
 def predict(
     counts: Counts,
     method: str,
     held_out: np.ndarray,
-    *,
-    passes: Iterable[int] = (),
+    chosen: Settings,
     tell: Callable[[str], object] | None = None,
-    **settings: Any,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps that a method predicts, and their scores."""
-    name: Any = "dsg-s" if method == "dsg-s-past" else method
-    chosen = Settings(method=name, passes=tuple(passes), **settings)
     everything = np.arange(len(counts))
     if method == "dsg-s":
         problem = Problem(counts, chosen, np.setdiff1d(everything, held_out))
         return held_out, _smoothed(problem, held_out, tell)
     if method == "dsg-s-past":
-        steps = held_out[held_out >= 2]
+        steps = held_out[held_out >= COMPARED[method]]
         scores = []
         for step in steps:
             problem = Problem(counts, chosen, everything[:step])

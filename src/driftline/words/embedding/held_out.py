@@ -1,10 +1,30 @@
 """Steps that a fit does not see, predicted from the steps around them."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from driftline.words.atlas.knots import bridge
+from driftline.words.counts import Counts
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.scoring import score
+
+
+def held_out_steps(counts: Counts, hold_out: Iterable[int]) -> np.ndarray:
+    """The steps that were asked for, in order, or an error that names one that cannot be held out."""
+    if not isinstance(counts, Counts):
+        raise TypeError(f"this takes counts from words.count, not {type(counts).__name__}")
+    steps = np.unique(np.asarray(list(hold_out), np.int64))
+    wrong = steps[(steps < 0) | (steps >= len(counts))]
+    if len(wrong):
+        raise ValueError(f"hold_out has step {wrong[0]}, but the counts have steps 0 to {len(counts) - 1}")
+    empty = [int(step) for step in steps if not len(counts.step(int(step)).words)]
+    if empty:
+        raise ValueError(
+            f"hold_out has step {empty[0]}, {counts.dates[empty[0]]}, which has no pair of words of the "
+            "vocabulary, so that nothing can be scored there; leave it out"
+        )
+    return steps
 
 
 def interpolated_scores(
@@ -12,7 +32,7 @@ def interpolated_scores(
 ) -> np.ndarray:
     """Scores of steps left out of a smoothing fit, with modes interpolated linearly in time.
 
-    Before the first and after the last training step the nearest one is taken.
+    Before the first and after the last training step the nearest one is taken. Every step must have counts.
 
     Args:
         problem: The fit.

@@ -93,7 +93,7 @@ class PublishedSmoother:
         word = self.problem.knots.word
         rows = [np.flatnonzero(np.isin(word, np.asarray(choice))) for choice in chosen]
         unit = 16 + len(word) // NUM_LENGTHS
-        length = -(-max(map(len, rows)) // unit) * unit
+        length = max(1, -(-max(map(len, rows)) // unit)) * unit
         pad = [np.pad(found, (0, length - len(found)), constant_values=len(word)) for found in rows]
         return tuple(jnp.asarray(found, jnp.int32) for found in pad)
 

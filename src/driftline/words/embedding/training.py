@@ -16,7 +16,7 @@ from driftline.words.atlas.model import Atlas
 from driftline.words.atlas.paths import Between, Paths
 from driftline.words.counts import Counts
 from driftline.words.embedding import checkpoints, memory
-from driftline.words.embedding.held_out import interpolated_scores
+from driftline.words.embedding.held_out import held_out_steps, interpolated_scores
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.progress import FitProgress, FitReporter
 from driftline.words.embedding.published import PublishedSmoother
@@ -59,7 +59,8 @@ def fit(
             and "sgi": point estimates without dynamics, as baselines.
         dim: Dimension of the embeddings.
         drift: Variance that an embedding gathers in a year.
-        scale: Standard deviation of a component of an embedding, before anything is known.
+        scale: Width of the prior's pull towards zero; with the stationary prior the standard deviation of a
+            component at the first step, before anything is known.
         prior: "stationary", in which a step depends on the one before and no more; or "diffusion", the
             papers' joint form, with a pull towards zero at every step; theirs is the model with
             `prior="diffusion", scale=1.0`.
@@ -88,9 +89,10 @@ def fit(
         passes=tuple(passes),
         seed=seed,
     )
-    held_out = _steps(hold_out, len(counts))
+    held_out = held_out_steps(counts, hold_out)
     problem = Problem(counts, settings, np.setdiff1d(np.arange(len(counts)), held_out))
-    _check(problem, resume, checkpoint)
+    check(problem)
+    _check_checkpoint(checkpoint, resume)
     memory.check(problem)
     trainer = make_trainer(problem)
     state, history = run(trainer, problem, held_out, checkpoint, resume, every, progress)
@@ -222,17 +224,8 @@ def _left_out(problem):
     return np.setdiff1d(np.arange(len(problem.counts)), problem.training)
 
 
-def _steps(hold_out, num_steps):
-    steps = np.unique(np.asarray(list(hold_out), np.int64))
-    wrong = steps[(steps < 0) | (steps >= num_steps)]
-    if len(wrong):
-        raise ValueError(f"hold_out has step {wrong[0]}, but the counts have steps 0 to {num_steps - 1}")
-    return steps
-
-
-def _check(problem, resume, checkpoint):
-    if not isinstance(problem.counts, Counts):
-        raise TypeError(f"words.fit takes counts from words.count, not {type(problem.counts).__name__}")
+def check(problem: Problem) -> None:
+    """Refuse counts from which nothing can be learnt."""
     if len(problem.training) < 2:
         raise ValueError(
             f"{len(problem.training)} time steps are left to fit; drift needs at least two: hold out fewer"
@@ -241,6 +234,9 @@ def _check(problem, resume, checkpoint):
         raise ValueError(
             "no step has a pair of words of the vocabulary: count with a larger vocabulary or window"
         )
+
+
+def _check_checkpoint(checkpoint, resume):
     if resume and checkpoint is None:
         raise ValueError("resume=True needs checkpoint=, the file to go on from")
     if checkpoint is not None and not Path(checkpoint).absolute().parent.is_dir():
