@@ -35,6 +35,63 @@ def test_any_time_equals_dense_conditioning(returning):
     np.testing.assert_allclose(post.at(TIMES).mean, post.mean, rtol=1e-9)
 
 
+def test_times_keep_their_order_and_may_repeat(returning):
+    post, *_ = returning
+    there, back = post.at(NEW), post.at([*NEW[::-1], NEW[2]])
+    np.testing.assert_array_equal(back.mean, [*there.mean[::-1], there.mean[2]])
+    np.testing.assert_array_equal(back.times, [*NEW[::-1], NEW[2]])
+    np.testing.assert_array_equal(back.sample(2)[:, 2], back.sample(2)[:, 5])
+    assert post.at(0.5).mean == there.mean[1]
+
+
+def test_times_that_differ_by_rounding_are_the_same():
+    times, again = np.linspace(0, 1, 11), np.arange(11) / 10
+    assert (times != again).any()
+    post = dl.fit(dl.Model(dl.RandomWalk(1.0), dl.Gaussian(0.1)), np.sin(times), times=times)
+    np.testing.assert_allclose(post.at(again).mean, post.mean, rtol=1e-9)
+    np.testing.assert_allclose(post.at(again).sd, post.sd, rtol=1e-9)
+    close = dl.fit(post.model, [1.0, 2.0, 3.0], times=[0.0, 1e-12, 1.0])
+    np.testing.assert_allclose(close.at([0.0, 1e-12]).mean, close.mean[:2], rtol=1e-6)
+
+
+def test_a_path_that_begins_somewhere_says_nothing_of_earlier_times():
+    for prior in (
+        dl.RandomWalk(0.2),
+        dl.MarkovPrior(lambda z: -(z**2), lambda z, y, dt: -((z - y) ** 2) / dt),
+    ):
+        post = dl.fit(dl.Model(prior, dl.Gaussian(0.3)), X, times=TIMES)
+        with pytest.raises(
+            ValueError, match=rf"{type(prior).__name__} begins at the first step, 0.0, .* -1.0"
+        ):
+            post.at([2.0, -1.0])
+
+
+def test_a_far_forecast_of_counts_still_knows_the_data():
+    post = dl.fit(dl.Model(dl.RandomWalk(1.0), dl.Poisson()), [20, 25, 22])
+    ahead = post.forecast(1600)  # where a variance of 1,600 makes the expected rate overflow
+    np.testing.assert_allclose(ahead.mean, post.mean[-1], rtol=1e-6)
+    np.testing.assert_allclose(ahead.sd[-1] ** 2, post.sd[-1] ** 2 + 1600, rtol=1e-6)
+
+
+def test_a_prediction_that_cannot_be_fitted_is_refused():
+    # Quadrature reaches below zero, where this likelihood has no value.
+    model = dl.Model(dl.RandomWalk(0.5, initial_mean=4.0, initial_scale=2.0), lambda x, z: x * jnp.log(z) - z)
+    post = dl.fit(model, [3.0, 5.0, 4.0], method="bbvi", max_iterations=50)
+    with pytest.raises(ValueError, match="its ELBO is not finite.*method='bbvi'"):
+        post.forecast(3)
+
+
+def test_paths_can_be_drawn_without_a_way_to_draw_observations():
+    post = dl.fit(dl.Model(dl.RandomWalk(), lambda x, z: -((x - z) ** 2)), [1.0, 2.0])
+    assert post.forecast(3).sample(4).shape == (4, 3)
+
+
+def test_a_likelihood_of_whole_steps_has_no_density_for_each_number():
+    model = dl.Model(dl.RandomWalk(shape=(2,)), lambda x, z: -jnp.sum((x - z) ** 2))
+    with pytest.raises(ValueError, match="Likelihood sees a step as a whole"):
+        dl.fit(model, np.ones((4, 2))).forecast(1).log_density(np.ones((1, 2)))
+
+
 def test_the_predictive_density_is_the_gaussian_of_path_and_noise(returning):
     post, everything, mean, covariance = returning
     steps = np.searchsorted(everything, NEW)
@@ -42,6 +99,7 @@ def test_the_predictive_density_is_the_gaussian_of_path_and_noise(returning):
     sd = np.sqrt(np.diag(covariance)[steps] + 0.09)
     expected = stats.norm(mean[steps], sd).logpdf(held_out)
     np.testing.assert_allclose(post.at(NEW).log_density(held_out), expected, rtol=1e-6)
+    assert np.isnan(post.at(NEW).log_density(np.full(5, np.nan))).all()
     with pytest.raises(ValueError, match="one number for each of"):
         post.at(NEW).log_density([1.0])
 
@@ -84,6 +142,8 @@ def test_an_ar1_forecasts_steps_but_knows_no_time_between_them():
     np.testing.assert_allclose(ahead.mean, expected, rtol=1e-9)
     with pytest.raises(ValueError, match="AR1 counts steps and does not know times between them"):
         post.at([0.5])
+    with pytest.raises(ValueError, match="AR1 counts steps"):
+        post.forecast(times=[12.0])
 
 
 def test_learnt_numbers_widen_a_forecast():

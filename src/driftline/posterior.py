@@ -119,7 +119,9 @@ class Posterior:
 
         Args:
             steps: Number of steps ahead, each as long as the median gap of the series; or
-            times: the times themselves, after the last one.
+            times: the times themselves, after the last one, for a prior that knows time.
+
+        A `Diffusion` prior pulls towards zero at every step, so that steps which are added change it.
         """
         if (steps is None) == (times is None):
             raise ValueError("forecast takes either a number of steps or times=...")
@@ -128,20 +130,34 @@ class Posterior:
                 raise ValueError(f"forecast looks at least one step ahead, got {steps}")
             ahead = self.times[-1] + np.arange(1, steps + 1) * _median_gap(self.times)
         else:
+            self._check_knows_time()
             ahead = as_labels(times)
             if not np.all(ahead > self.times[-1]):
                 raise ValueError(f"forecast looks ahead of {self.times[-1]}; use post.at(times) before it")
         return self._predict(ahead)
 
     def at(self, times: Any) -> Prediction:
-        """The path, and what would be observed of it, at any times between and beyond the observed ones."""
-        prior = None if self.model is None else self.model.prior
-        if prior is not None and not prior.in_continuous_time:
+        """The path, and what would be observed of it, at any times between and beyond the observed ones.
+
+        Args:
+            times: In any order; the answer keeps it.
+        """
+        self._check_knows_time()
+        new_times, prior = np.atleast_1d(as_labels(times)), self._known_model().prior
+        if not prior.stationary and np.any(new_times < self.times[0]):
+            raise ValueError(
+                f"{type(prior).__name__} begins at the first step, {self.times[0]}, and says nothing of "
+                f"{new_times.min()}; ask for later times, or use OrnsteinUhlenbeck"
+            )
+        return self._predict(new_times)
+
+    def _check_knows_time(self):
+        prior = self._known_model().prior
+        if not prior.in_continuous_time:
             raise ValueError(
                 f"{type(prior).__name__} counts steps and does not know times between them; use a prior in "
                 "continuous time, such as OrnsteinUhlenbeck, or forecast whole steps"
             )
-        return self._predict(as_labels(times))
 
     def _known_model(self) -> Model:
         if self.model is None:
@@ -159,7 +175,7 @@ class Posterior:
     def _predict(self, new_times):
         structure = "block" if isinstance(self.q, BlockGaussMarkov) else "chains"
         return predict(
-            self._known_model(), self.values, self.times, self.time_unit, np.unique(new_times),
+            self._known_model(), self.values, self.times, self.time_unit, np.atleast_1d(new_times),
             self.parameters, structure,
         )  # fmt: skip
 

@@ -5,6 +5,7 @@ series, for any prior and any likelihood; numbers that were learnt keep their po
 """
 
 import dataclasses
+import warnings
 from typing import Any
 
 import equinox as eqx
@@ -14,17 +15,20 @@ import jax.random as jr
 import numpy as np
 
 from driftline.families import AbstractFamily
+from driftline.infer import newton
+from driftline.infer.density import log_marginal
 from driftline.infer.given_numbers import fit_points
 from driftline.infer.marginals import mixture_quantiles
-from driftline.infer.quadrature import standard_normal
 from driftline.infer.start import begin, starting_family
 from driftline.intervals import central
 from driftline.learnt import LearntNumber
+from driftline.models.black_box import is_elementwise
 from driftline.models.model import Model
 from driftline.models.observations import as_times, observe, pad
 from driftline.models.parameters import with_values
 
-NODES = 100  # a predictive density must see a likelihood that is much narrower than the path
+SAME_TIME = 1e-9  # of a median gap, within which two times are one
+POINTS_AT_ONCE = 1 << 13  # of the learnt numbers, times observations
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -53,39 +57,46 @@ class Prediction:
 
     def sample(self, n: int, *, seed: int = 0) -> np.ndarray:
         """Draw `n` paths over the times, (n, T, *shape)."""
-        return self._draw(n, seed)[0]
+        with jax.enable_x64(True):
+            return np.array(self._paths(n, seed)[0])
 
     def observations(self, n: int, *, seed: int = 0) -> np.ndarray:
         """Draw what would be observed, `n` times; the likelihood must know how to simulate."""
-        return self._draw(n, seed)[1]
+        with jax.enable_x64(True):
+            paths, numbers, key = self._paths(n, seed)
+            return np.array(_simulate(jr.split(key, n), self._model, numbers, paths))
 
     def log_density(self, x: Any) -> np.ndarray:
         """Log predictive density of every observation at these times, each on its own; NaN where x is."""
         x = np.asarray(x, dtype=np.float64)
+        if not is_elementwise(self._model.likelihood):
+            raise ValueError(
+                f"{type(self._model.likelihood).__name__} sees a step as a whole, so that no observation has "
+                "a density of its own; score draws from post.forecast(...).sample(n) yourself"
+            )
         if x.shape != self.mean.shape:
             raise ValueError(
                 f"x has shape {x.shape}, but the prediction has one number for each of {self.mean.shape}"
             )
+        missing = np.isnan(x)
+        if missing.all():
+            return x
         with jax.enable_x64(True):
-            filled = jnp.asarray(
-                np.where(np.isnan(x), x[~np.isnan(x)][0] if (~np.isnan(x)).any() else 0.0, x)
-            )
+            filled = jnp.asarray(np.where(missing, x[~missing][0], x))
             terms = _log_density(
-                filled, self._model, self._numbers, self._weights, self._members, self._steps
+                filled, self._model, self._numbers, jnp.asarray(self._weights), self._members, self._steps
             )
-        return np.where(np.isnan(x), np.nan, np.asarray(terms))
+        return np.where(missing, np.nan, np.asarray(terms))
 
-    def _draw(self, n, seed):
+    def _paths(self, n, seed):
+        """Paths, the learnt numbers that belong to each, and a key for what is drawn next."""
         if n < 1:
             raise ValueError(f"at least one draw, got n={n}")
-        with jax.enable_x64(True):
-            key_point, key_path, key_data = jr.split(jr.key(seed), 3)
-            points = jr.choice(key_point, len(self._weights), (n,), p=jnp.asarray(self._weights))
-            drawn = _draw(
-                jr.split(key_path, n), jr.split(key_data, n), points,
-                self._model, self._numbers, self._members, jnp.asarray(self._steps),
-            )  # fmt: skip
-        return tuple(np.array(part) for part in drawn)
+        key_point, key_path, key_data = jr.split(jr.key(seed), 3)
+        points = jr.choice(key_point, len(self._weights), (n,), p=jnp.asarray(self._weights))
+        paths = _draw(jr.split(key_path, n), points, self._members, jnp.asarray(self._steps))
+        numbers = {place: jnp.asarray(values)[points] for place, values in self._numbers.items()}
+        return paths, numbers, key_data
 
     def __repr__(self):
         return f"Prediction({len(self.times)} times from {self.times[0]} to {self.times[-1]})"
@@ -107,7 +118,7 @@ def predict(
         values: The observations.
         times: Their times.
         unit: Unit of the model's time, if the times are dates.
-        new_times: The times to predict at, increasing.
+        new_times: The times to predict at, in any order.
         parameters: The learnt numbers.
         structure: "chains" or "block".
     """
@@ -116,7 +127,7 @@ def predict(
             "the likelihood has a number for every observed step, such as an exposure, and none for new "
             "times; fit the longer series yourself, with NaN where nothing was observed"
         )
-    everything, places = np.unique(np.concatenate([times, new_times]), return_inverse=True)
+    everything, places = _merged(times, new_times)
     longer = np.full((len(everything), *values.shape[1:]), np.nan)
     longer[places[: len(times)]] = values
     numbers, weights = _main_points(parameters)
@@ -124,13 +135,45 @@ def predict(
         _, gaps, _ = as_times(everything, None, len(everything), unit)
         observations = pad(observe(longer, gaps, model.likelihood, model.prior.shape), model.likelihood)
         q = starting_family(model, begin(model, observations), observations, structure)
-        members = fit_points(model, observations, numbers, q)
+        fits = fit_points(model, observations, numbers, q)
+        _check(fits)
+        members = fits.q
         steps = places[len(times) :]
         mean, sd, quantiles = _mixture(members, jnp.asarray(weights), jnp.asarray(steps))
     return Prediction(
         new_times, np.asarray(mean), np.asarray(sd), model, numbers, weights, members, steps,
         None if quantiles is None else np.asarray(quantiles),
     )  # fmt: skip
+
+
+def _merged(times, new_times):
+    """All times in order, and the place of each; those that differ by rounding only are one."""
+    both = np.concatenate([times, new_times])
+    if both.dtype.kind != "f" or len(times) < 2:
+        return np.unique(both, return_inverse=True)
+    gaps = np.diff(times)
+    tolerance = min(SAME_TIME * np.median(gaps), 0.25 * gaps.min())
+    order = np.argsort(both, kind="stable")
+    begins = np.append(True, np.diff(both[order]) > tolerance)
+    places = np.empty(len(both), int)
+    places[order] = np.cumsum(begins) - 1
+    return both[order][begins], places
+
+
+def _check(fits):
+    """Refuse a prediction whose fit never left its start, and warn of one that was cut short."""
+    if not np.isfinite(fits.elbo).all():
+        raise ValueError(
+            "the series cannot be fitted with the new times added: its ELBO is not finite, as where the path "
+            "is so uncertain that quadrature leaves what the likelihood allows; ask for times nearer to the "
+            "data, or fit the longer series yourself by method='bbvi', with NaN at the new times"
+        )
+    if not np.all(newton.has_converged(fits, 100 * newton.Settings().tolerance)):
+        warnings.warn(
+            "the fit with the new times added did not converge; see the longer series' own fit, with NaN at "
+            "the new times and more max_iterations",
+            stacklevel=4,
+        )
 
 
 def _main_points(parameters):
@@ -156,26 +199,30 @@ def _mixture(members, weights, steps):
 
 
 @eqx.filter_jit
-def _draw(path_keys, data_keys, points, model, numbers, members, steps):
-    def one(path_key, data_key, point):
-        member, own = jax.tree.map(lambda leaf: jnp.asarray(leaf)[point], (members, numbers))
-        path = member.sample(path_key).path[steps]
-        return path, with_values(model, own).likelihood.simulate(data_key, path)
+def _draw(keys, points, members, steps):
+    def one(key, point):
+        return jax.tree.map(lambda leaf: leaf[point], members).sample(key).path[steps]
 
-    return jax.vmap(one)(path_keys, data_keys, points)
+    return jax.vmap(one)(keys, points)
+
+
+@eqx.filter_jit
+def _simulate(keys, model, numbers, paths):
+    def one(key, own, path):
+        return with_values(model, own).likelihood.simulate(key, path)
+
+    return jax.vmap(one)(keys, numbers, paths)
 
 
 @eqx.filter_jit
 def _log_density(x, model, numbers, weights, members, steps):
-    nodes, node_weights = standard_normal(1, NODES)
-
-    def one(member, own):
+    def one(point):
+        member, own = point
         likelihood = with_values(model, own).likelihood
         mean, sd = member.mean[steps], jnp.sqrt(member.variances())[steps]
-        terms = jax.vmap(lambda node: likelihood.terms(x, mean + sd * node))(jnp.asarray(nodes[:, 0]))
-        shares = jnp.log(jnp.asarray(node_weights)).reshape(-1, *(1 for _ in x.shape))
-        return jax.nn.logsumexp(terms + shares, axis=0)
+        return log_marginal(lambda path: likelihood.terms(x, path), mean, sd)
 
-    by_point = jax.vmap(one)(members, jax.tree.map(jnp.asarray, numbers))
-    shares = jnp.log(jnp.asarray(weights)).reshape(-1, *(1 for _ in x.shape))
+    points = (members, jax.tree.map(jnp.asarray, numbers))
+    by_point = jax.lax.map(one, points, batch_size=max(1, POINTS_AT_ONCE // x.size))
+    shares = jnp.log(weights).reshape(-1, *(1 for _ in x.shape))
     return jax.nn.logsumexp(by_point + shares, axis=0)

@@ -155,9 +155,9 @@ def corrected_sample(
     num_particles = int(np.clip(PARTICLES_IN_MEMORY // q.mean.size, FEWEST_PARTICLES, MOST_KEPT))
     num_points = len(next(iter(numbers.values()))) if numbers else 1
     share = -(-num_draws // num_points)
-    members = (
-        fit_points(model, observations, numbers, q) if numbers else jax.tree.map(lambda leaf: leaf[None], q)
-    )
+    members = jax.tree.map(lambda leaf: leaf[None], q)
+    if numbers:
+        members = fit_points(model, observations, numbers, q).q
     paths = []
     for point, key in enumerate(jr.split(jr.key(seed), num_points)):
         own = with_values(model, {place: jnp.asarray(values[point]) for place, values in numbers.items()})

@@ -114,17 +114,17 @@ def fit_points(
     observations: Observations,
     numbers: dict[str, np.ndarray],
     q: AbstractFamily,
-) -> GaussMarkov | BlockGaussMarkov:
+) -> newton.State:
     """Fit the path once for every point of the learnt numbers; returns the fits with a leading axis."""
     if not numbers:
-        return jax.tree.map(lambda leaf: leaf[None], newton.refit(model, observations, q).q)
+        return jax.tree.map(lambda leaf: leaf[None], newton.refit(model, observations, q))
     return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations)
 
 
 @eqx.filter_jit
 def _fit_points(numbers, q, template, observations):
     def one(own):
-        return newton.refit(with_values(template, own), observations, q).q
+        return newton.refit(with_values(template, own), observations, q)
 
     num_points = len(next(iter(numbers.values())))
     return jax.lax.map(one, numbers, batch_size=min(at_once(q), num_points))

@@ -9,7 +9,7 @@ definite matrices, is halved. With a linear-Gaussian model one step is exact. Se
 """
 
 import dataclasses
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -106,13 +106,18 @@ def maximise(
 
 def _verdict(state: State, settings: Settings) -> str:
     iterations = int(state.iteration)
-    if float(state.rise) <= settings.tolerance + ROUNDING * abs(float(state.elbo)):
+    if has_converged(state, settings.tolerance):
         return f"converged after {iterations} steps"
     if float(state.step) < SMALLEST_STEP:
         return f"stalled after {iterations} steps: no step raises the ELBO further"
     if iterations >= settings.max_iterations:
         return f"not converged after {iterations} steps; raise max_iterations or tolerance"
     return ""
+
+
+def has_converged(state: State, tolerance: float) -> Any:
+    """Whether the last step brought no more than the tolerance, or than rounding."""
+    return state.rise <= tolerance + ROUNDING * abs(state.elbo)
 
 
 def refit(model: Model, observations: Observations, q: AbstractFamily) -> State:
@@ -134,8 +139,7 @@ def iterate(state, model, observations, limit, tolerance) -> State:
     """Try steps until one that is accepted brings less than the tolerance, or up to a limit."""
 
     def goes_on(state):
-        done = state.rise <= tolerance + ROUNDING * jnp.abs(state.elbo)
-        return ~done & (state.iteration < limit) & (state.step >= SMALLEST_STEP)
+        return ~has_converged(state, tolerance) & (state.iteration < limit) & (state.step >= SMALLEST_STEP)
 
     def try_step(state):
         q = _stepped(state)

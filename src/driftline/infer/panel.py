@@ -75,7 +75,7 @@ def _fit_side_by_side(model, observations, limit, tolerance) -> Fits:
     def one(observations):
         first = newton.begin(_start(model, observations), model, observations)
         state = newton.iterate(first, model, observations, limit, tolerance)
-        converged = state.rise <= tolerance + newton.ROUNDING * jnp.abs(state.elbo)
+        converged = newton.has_converged(state, tolerance)
         return Fits(state.q, state.q.variances(), first.elbo, state.elbo, state.iteration, converged)
 
     return jax.lax.map(one, observations, batch_size=_batch(observations))

@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 
 from driftline.models.checks import numbers, takes
-from driftline.models.likelihoods import AbstractLikelihood
+from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
 
 
 class Likelihood(AbstractLikelihood):
@@ -81,3 +81,8 @@ class Likelihood(AbstractLikelihood):
 
     def _last(self):
         return () if self.params is None else (self.params,)
+
+
+def is_elementwise(likelihood: AbstractLikelihood) -> bool:
+    """Whether every element of the path has an observation of its own."""
+    return isinstance(likelihood, AbstractElementwise) or getattr(likelihood, "elementwise", False)

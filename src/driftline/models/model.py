@@ -51,12 +51,9 @@ class Model(eqx.Module):
         self, path: Float[Array, " T *shape"], observations: Observations
     ) -> Float[Array, " T *data"]:
         """Log density of every datum given the path; zero where nothing was observed."""
-        observed = observations.observed
-        # A likelihood whose derivative is not finite where nothing was seen must not spoil the gradient.
-        steps = observed.reshape(observed.shape + (1,) * (path.ndim - observed.ndim))
-        path = jnp.where(steps, path, jax.lax.stop_gradient(path))
+        path = _held_where_unseen(path, observations)
         terms = self.likelihood.terms(observations.values.astype(path.dtype), path)
-        return jnp.where(observed, terms, jnp.zeros_like(terms))
+        return jnp.where(observations.observed, terms, jnp.zeros_like(terms))
 
     def expected_log_likelihoods(
         self,
@@ -67,6 +64,7 @@ class Model(eqx.Module):
         """Expectations of `log_likelihoods` for a Gaussian path; None where there is no closed form."""
         if not isinstance(self.likelihood, AbstractElementwise):
             return None
+        mean, variance = (_held_where_unseen(part, observations) for part in (mean, variance))
         terms = self.likelihood.expected_terms(observations.values.astype(mean.dtype), mean, variance)
         return None if terms is None else jnp.where(observations.observed, terms, jnp.zeros_like(terms))
 
@@ -99,3 +97,10 @@ class Model(eqx.Module):
         with jax.enable_x64(True):
             path = model.prior.simulate(key_path, jnp.asarray(gaps))
             return np.array(path), np.array(model.likelihood.simulate(key_data, path))
+
+
+def _held_where_unseen(path, observations):
+    """A likelihood whose derivative is not finite where nothing was seen must not spoil the gradient."""
+    observed = observations.observed
+    steps = observed.reshape(observed.shape + (1,) * (path.ndim - observed.ndim))
+    return jnp.where(steps, path, jax.lax.stop_gradient(path))

@@ -27,6 +27,8 @@ class AbstractPrior(eqx.Module):
     shape: eqx.AbstractVar[tuple[int, ...]]
     # Whether a step can be split in two without changing what the prior says of its ends.
     in_continuous_time: ClassVar[bool]
+    # Whether it says the same of every step, so that a path could as well begin earlier.
+    stationary: ClassVar[bool] = False
 
     @abc.abstractmethod
     def log_prob(self, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]) -> Float[Array, ""]:
@@ -167,6 +169,7 @@ class AR1(AbstractLinearPrior):
     scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
     in_continuous_time: ClassVar[bool] = False
+    stationary: ClassVar[bool] = True
 
     def __init__(self, mean: Any = 0.0, decay: Any = 0.95, scale: Any = 1.0, *, shape=()):
         self.shape = shape_of("AR1", shape)
@@ -207,6 +210,7 @@ class OrnsteinUhlenbeck(AbstractLinearPrior):
     scale: Any
     shape: tuple[int, ...] = eqx.field(static=True)
     in_continuous_time: ClassVar[bool] = True
+    stationary: ClassVar[bool] = True
 
     def __init__(self, mean: Any = 0.0, rate: Any = 1.0, scale: Any = 1.0, *, shape=()):
         self.shape = shape_of("OrnsteinUhlenbeck", shape)
