@@ -79,7 +79,7 @@ def cases(*, quick: bool) -> list[Case]:
         Case("S&P 500, T = 5,030", VOLATILITY, 5_030, 10, GUIDES, 5, 5, (400, 1200)),
         Case("counts, T = 300", COUNTS, 300, 4, GUIDES, 5, 5, (500, 3000)),
         Case("counts, T = 1,000", COUNTS, 1_000, 12, GUIDES, 5, 5, (500, 2000)),
-        Case("counts, T = 10,000", COUNTS, 10_000, 10, without_full, 5, 1, (300, 400)),
+        Case("counts, T = 10,000", COUNTS, 10_000, 10, without_full, 5, 5, (300, 400)),
         # More steps than fit into 10 s, so that the guides come near to their own best.
         Case("counts, T = 100,000", COUNTS, 100_000, 100, (DIAGONAL, WHITENED), 5, None, None),
     ]
