@@ -145,7 +145,7 @@ def _covariances(raws, best, fit, otherwise):
     for k, step in enumerate(DIFFERENCE * np.eye(raws.shape[1])):
         up, down = (fit(raws + sign * step, best.q).gradient for sign in (1.0, -1.0))
         hessians[:, k] = (down - up) / (2 * DIFFERENCE)
-    known = np.isfinite(hessians).all(axis=(1, 2))
+    known = np.isfinite(hessians.sum(axis=(1, 2)))
     hessians[~known] = np.eye(raws.shape[1])
     sizes, axes = np.linalg.eigh(0.5 * (hessians + hessians.mT))
     covariances = (axes / np.clip(sizes, 0.1, None)[:, None]) @ axes.mT

@@ -204,8 +204,9 @@ def settings_of_each(
         raise TypeError(f"evaluate has no setting {unknown[0]!r}; it takes {', '.join(known)}")
     chosen = {}
     for method in methods:
-        own, name = passes.get(method, ()), "dsg-s" if method == "dsg-s-past" else method
+        own = passes.get(method, ())
         own = (own,) if isinstance(own, int) else tuple(own)
+        name: Any = "dsg-s" if method == "dsg-s-past" else method
         chosen[method] = Settings(method=name, passes=own, **settings)
     return chosen
 
