@@ -91,6 +91,23 @@ def test_the_word_that_moves_has_changed_most(ask, folder):
     listed = ask("changed", "--from", 1900, "--to", 1970, "-n", 4, "--stop", "stop").splitlines()[2:]
     assert len(listed) == 4
     assert not {"plane", "that"} & {line.split()[0] for line in listed}
+    (folder / "stop").write_text("Plane\n")
+    assert "plane" not in ask("changed", "--from", 1900, "--to", 1970, "-n", 4, "--stop", "stop")
+    (folder / "stop").write_bytes(b"\xe9\n")
+    err = ask("changed", "--from", 1900, "--to", 1970, "--stop", "stop", fails=True)
+    assert err.endswith("(0xe9) is not utf-8-sig text; convert the file to UTF-8 first\n")
+
+
+def test_neighbors_are_shown_where_the_word_has_a_vector(folder, capsys):
+    for year, words_of_year in {1900: ("a", "b"), 1910: ("a", "b", "c"), 1920: ("b", "c")}.items():
+        rows = "".join(f"{word} {k + 1} 1\n" for k, word in enumerate(words_of_year))
+        (folder / f"{year}.vec").write_text(f"{len(words_of_year)} 2\n{rows}")
+    words.import_word2vec(folder).save("imported.atlas")
+    assert main(["words", "neighbors", "imported.atlas", "a"]) == 0
+    assert re.findall(r"\d{4}-\d\d-\d\d", capsys.readouterr().out) == ["1900-01-01", "1910-01-01"]
+    assert main(["words", "neighbors", "imported.atlas", "a", "--at", "1920"]) == 1
+    err = capsys.readouterr().err
+    assert re.match("driftline: 'a' has no vector at 1920-01-01, .*1910-01-01 is the nearest.*\n$", err)
 
 
 def test_exports_are_those_of_the_library(ask, folder):

@@ -69,6 +69,8 @@ BAD = {
         r"--passes \(1, 2\); sgi with --optim",
     ),
     "a step that is not there": (("--hold-out", 8), "step 8, but the counts have steps 0 to 7"),
+    "steps that are not there": (("--hold-out", "8:20"), "--hold-out 8:20 is none of the steps, .* 0 to 7;"),
+    "no step between": (("--hold-out", "1", "5:2:2"), "--hold-out 5:2:2 is none of the steps"),
     "nothing left": (("--hold-out", "1:"), "1 time steps are left to fit; .*: hold out fewer"),
     "no checkpoint": (("--resume",), "there is no checkpoint x.atlas.part to go on from"),
     "a checkpoint that is the atlas": (("--checkpoint", "x.atlas"), "--checkpoint 'x.atlas' is the file"),
@@ -195,6 +197,9 @@ def test_evaluation_refuses_wrong_settings_before_it_begins(folder, capsys):
     assert re.match(r"driftline: --passes \(2,\); dsg-s .*\n$", capsys.readouterr().err)
     assert main([*command, "--hold-out", "99"]) == 1
     assert capsys.readouterr().err == "driftline: hold_out has step 99, but the counts have steps 0 to 7\n"
+    assert main([*command, "--hold-out", "30:40"]) == 1
+    assert "--hold-out 30:40 is none of the steps" in capsys.readouterr().err
+    assert not (folder / "scores").exists()
     with pytest.raises(SystemExit) as stop:
         main([*command, "--passes", "dsg-s"])
     assert stop.value.code == 2

@@ -10,6 +10,7 @@ ARGUMENTS = {
     "back_substitute": (np.full(8, 2.0), np.ones(7), np.ones(8)),
     "forward_substitute": (np.full(8, 2.0), np.ones(7), np.ones(8)),
     "pivots": (np.full(8, 3.0), np.ones(7)),
+    "pivot_gains": (np.full(8, 3.0), np.ones(7), np.ones(8)),
 }
 
 

@@ -10,7 +10,7 @@ from driftline.linalg import parallel, sequential
 from support import oracles
 
 DIM = 2
-SCALAR = ["back_substitute", "forward_substitute", "pivots"]
+SCALAR = ["back_substitute", "forward_substitute", "pivots", "pivot_gains"]
 BLOCK = [
     "block_back_recurrence",
     "block_forward_recurrence",
@@ -71,6 +71,13 @@ def test_elimination_is_the_same_in_both_orders(num_steps):
 
 
 @lengths
+def test_gains_are_the_same_in_both_orders(num_steps):
+    diag, upper, rhs, matrix = draw_scalar(num_steps, (3,))
+    assert_same("pivot_gains", diag, upper, rhs**2, rtol=oracles.tolerance(matrix))
+    assert_same("pivot_gains", diag[:, :1], upper[:, :1], rhs**2, rtol=oracles.tolerance(matrix))
+
+
+@lengths
 @pytest.mark.parametrize("name", ["block_back_recurrence", "block_forward_recurrence"])
 def test_recurrences_are_the_same_in_both_orders(name, num_steps):
     _, gain, inputs, _ = draw_block(num_steps, ())
@@ -108,7 +115,7 @@ def test_all_functions_take_axes_between_time_and_blocks():
 @pytest.mark.parametrize("name", SCALAR)
 def test_single_precision_stays_single(name):
     diag, upper, rhs, _ = draw_scalar(8, ())
-    arguments = (2.0 + diag, upper) if name == "pivots" else (2.0 + diag, upper, rhs)
+    arguments = (2.0 + diag, upper) if name == "pivots" else (2.0 + diag, upper, rhs**2)
     rtol = oracles.tolerance(oracles.tridiagonal(2.0 + diag, upper), np.float32)
     assert_same(name, *(array.astype(np.float32) for array in arguments), rtol=rtol)
     shape = jax.eval_shape(getattr(parallel, name), *(array.astype(np.float32) for array in arguments))

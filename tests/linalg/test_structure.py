@@ -40,6 +40,7 @@ KERNELS = {
     "tridiagonal.matvec": (tridiagonal.matvec, (*SCALAR, SCALAR_VECTOR)),
     "tridiagonal.from_factor": (tridiagonal.from_factor, SCALAR),
     "tridiagonal.pivots": (tridiagonal.pivots, SCALAR),
+    "tridiagonal.pivot_gains": (tridiagonal.pivot_gains, (*SCALAR, SCALAR_VECTOR)),
     "tridiagonal.cholesky": (tridiagonal.cholesky, SCALAR),
     "tridiagonal.band_of_inverse": (tridiagonal.band_of_inverse, SCALAR),
     "block_bidiagonal.matvec": (block_bidiagonal.matvec, (*BLOCK, BLOCK_VECTOR)),

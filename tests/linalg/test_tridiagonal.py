@@ -63,6 +63,17 @@ def test_pivots_are_the_squared_diagonal_of_the_dense_cholesky_factor(bands):
     oracles.assert_within_rounding(pivots(diag, off), expected, magnitude, roundings=bands.num_steps + 8)
 
 
+def test_pivot_gains_are_the_pivots_with_a_diagonal_less_those_without():
+    rng = np.random.default_rng(2)
+    diag, upper = oracles.random_factor(rng, 9, (3,))
+    added = rng.uniform(0.0, 2.0, (9, 3))
+    factor = oracles.bidiagonal(diag, upper)
+    dense = factor.mT @ factor + np.einsum("tk,ts->kts", added, np.eye(9))
+    expected = oracles.band(np.linalg.cholesky(dense), 0) ** 2 - diag**2
+    found = jax.jit(tridiagonal.pivot_gains)(diag, upper, added)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12)
+
+
 def test_cholesky_multiplies_back_to_the_matrix(bands):
     diag, off, dense = precision_of(bands)
     factor_diag, factor_upper = (np.asarray(band, np.float64) for band in cholesky(diag, off))

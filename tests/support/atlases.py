@@ -6,8 +6,10 @@ Everything is worked out with dense matrices, from the precision matrix as it is
 import dataclasses
 
 import numpy as np
+import scipy.linalg
 
 from driftline.words.atlas import drift
+from driftline.words.atlas.change import RIDGE
 from driftline.words.atlas.knots import Knots
 from driftline.words.atlas.model import Atlas
 from driftline.words.atlas.paths import Paths
@@ -22,6 +24,14 @@ def dense_prior(dates: np.ndarray) -> np.ndarray:
     for t, gap in enumerate(gaps):
         precision[t : t + 2, t : t + 2] += np.array([[1, -1], [-1, 1]]) / (DRIFT * gap)
     return np.linalg.inv(precision)
+
+
+def procrustes(first: np.ndarray, second: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The rotation of rows, from the right, with d more words of little weight that have not moved."""
+    root = np.sqrt(weights)[:, None]
+    still = np.sqrt(RIDGE * (weights @ first**2).mean()) * np.eye(first.shape[1])
+    rows = [np.vstack([root * array, still]) for array in (first, second)]
+    return scipy.linalg.orthogonal_procrustes(*rows)[0]
 
 
 @dataclasses.dataclass

@@ -89,6 +89,31 @@ def test_a_name_holds_a_date(name):
     assert to_date(day_in_name(name)) == DAY
 
 
+@pytest.mark.parametrize(
+    ("name", "date"),
+    [
+        ("1850-1-5.txt", "1850-01-05"),
+        ("1850-12-5.txt", "1850-12-05"),
+        ("a_1850_1_31.txt", "1850-01-31"),
+        ("1850.1.05.txt", "1850-01-05"),
+        ("1850-1-5_1850-01-05.txt", "1850-01-05"),
+        ("1850-1.txt", "1850-01-01"),
+        ("1850-13-5.txt", "1850-01-01"),
+        ("1850-1_5.txt", "1850-01-01"),
+    ],
+)
+def test_zeros_before_the_month_and_the_day_may_be_left_out_of_names(name, date):
+    assert to_date(day_in_name(name)).isoformat() == date
+
+
+@pytest.mark.parametrize("name", ["31-12-1850.txt", "a/1.2.1850.txt", "x_12_31_1850.txt"])
+def test_names_that_end_with_the_year_are_not_guessed(name):
+    with pytest.raises(ValueError, match=r"may begin with the day or with the month; .*date_pattern=.*%d"):
+        day_in_name(name)
+    with pytest.raises(ValueError, match="or with the month; do this"):
+        day_in_name(name, remedy="do this")
+
+
 def test_years_in_names_stand_for_their_first_day():
     assert to_date(day_in_name("1819-Monroe-1.txt")) == datetime.date(1819, 1, 1)
     assert to_date(day_in_name("1819-13.txt")) == datetime.date(1819, 1, 1)

@@ -2,6 +2,7 @@ import datetime
 import gzip
 import json
 import os
+import re
 import sys
 import tracemalloc
 
@@ -32,9 +33,8 @@ def write(path, content):
 def table(request, tmp_path):
     kind = request.param
     if kind == "csv-bom":
-        return words.read(
-            write(tmp_path / "x.csv", "\ufeff" + CSV.replace("id,text,date", "date,text,id", 0))
-        )
+        rows = "".join('{},"{}"\n'.format(date, text.replace('"', '""')) for date, text in ROWS)
+        return words.read(write(tmp_path / "x.csv", "\ufeffdate,text\n" + rows))
     if kind == "csv-semicolon":
         rows = "".join('"{}";{}\n'.format(text.replace('"', '""'), date) for date, text in ROWS)
         return words.read(write(tmp_path / "x.csv", "text;date\r\n" + rows))
@@ -73,6 +73,14 @@ def test_a_corpus_can_be_cut_to_dates(table):
         table.between(1851, 1850)
 
 
+def test_a_corpus_that_is_cut_twice_keeps_both_limits(table):
+    assert list(table.between(end=1850).between("1850-12")) == DOCUMENTS[1:2]
+    assert list(table.between("1850-12-01").between(start=1850)) == DOCUMENTS[1:]
+    assert list(table.between(1850, 1850).between()) == DOCUMENTS[:2]
+    with pytest.raises(ValueError, match="leaves no day: 1851-01-01 is after 1850-12-31; cut the whole"):
+        table.between(end=1850).between(1851)
+
+
 def test_a_folder_of_tables_is_one_corpus(tmp_path):
     write(tmp_path / "b.csv", "date,text\n1851,two\n")
     write(tmp_path / "deep" / "c.jsonl", '{"date": 1852, "text": "three"}')
@@ -92,6 +100,40 @@ def test_a_folder_of_texts_is_dated_by_names(tmp_path):
     ]
     by_pattern = words.read(tmp_path, pattern="speech*", date_pattern=r"_(\d+)")
     assert [text for _, text in by_pattern] == ["two"]
+
+
+def test_names_that_begin_with_the_day_need_to_be_described(tmp_path):
+    write(tmp_path / "31-12-1850.txt", "one")
+    with pytest.raises(ValueError, match=r"^31-12-1850\.txt: 31-12-1850 in the name may begin with the day"):
+        list(words.read(tmp_path))
+    with pytest.raises(ValueError, match="date_format='%d-%m-%Y' alone does not say where .*date_pattern="):
+        words.read(tmp_path, date_format="%d-%m-%Y")
+    found = words.read(tmp_path, date_format="%d-%m-%Y", date_pattern=r"\d+-\d+-\d{4}")
+    assert list(found) == [Document(datetime.date(1850, 12, 31), "one")]
+
+
+NOT_FOR = {
+    "texts": {"date": "when", "text": "says", "delimiter": ";", "quoted": False},
+    "tables": {"date_pattern": r"\d+"},
+    "tables/x.csv": {"pattern": "*.csv", "date_pattern": r"\d+"},
+    "listed": {"pattern": "*.txt", "date_pattern": r"\d+"},
+}
+
+
+@pytest.mark.parametrize(
+    ("source", "option"), [(source, name) for source in NOT_FOR for name in NOT_FOR[source]]
+)
+def test_options_that_do_not_apply_are_refused(tmp_path, source, option):
+    table = write(tmp_path / "tables" / "x.csv", "date,file,text\n1850,1850.txt,a\n")
+    write(tmp_path / "texts" / "1850.txt", "a")
+    value = NOT_FOR[source][option]
+    others = {"table": table} if source == "listed" else {}
+    place = tmp_path / ("texts" if source == "listed" else source)
+    assert len(list(words.read(place, **others))) == 1
+    with pytest.raises(
+        ValueError, match=f"^{option}={re.escape(repr(value))} is for .*, but .*; leave it out"
+    ):
+        words.read(place, **others, **{option: value})
 
 
 def test_a_folder_of_texts_can_be_dated_by_a_table(tmp_path):
@@ -208,7 +250,8 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path):
     write(tmp_path / "1850.txt", "a")
     write(tmp_path / "x.csv", "a")
     with pytest.raises(
-        ValueError, match=r"holds texts, such as 1850\.txt, and tables, such as x\.csv; pass pattern="
+        ValueError,
+        match=r"holds texts, such as 1850\.txt, and tables, such as x\.csv; pass pattern='\*\*/\*\.txt'",
     ):
         words.read(tmp_path)
     with pytest.raises(ValueError, match="is not a table"):

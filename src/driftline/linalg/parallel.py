@@ -30,6 +30,16 @@ def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) ->
     return right
 
 
+def pivot_gains(
+    diag: Float[Array, " T *#shape"], upper: Float[Array, " T-1 *#shape"], added: Float[Array, " T *shape"]
+) -> Float[Array, " T *shape"]:
+    """The recurrence of `sequential.pivot_gains` as a composition of ratios of linear functions."""
+    square = diag[:-1] * diag[:-1]
+    slope = jnp.concatenate([jnp.zeros_like(added[:1]), (upper * upper + added[1:]) / square])
+    below = jnp.concatenate([jnp.zeros_like(added[:1]), jnp.broadcast_to(1.0 / square, added[1:].shape)])
+    return lax.associative_scan(_compose_ratios, (slope, added, below))[1]
+
+
 def block_back_recurrence(
     gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D"]
 ) -> Float[Array, " K+1 *batch D"]:
@@ -95,6 +105,13 @@ def _compose_block_affine(first, then):
 def _compose_congruence(first, then):
     (slope, shift), (next_slope, next_shift) = first, then
     return next_slope @ slope, next_slope @ shift @ next_slope.mT + next_shift
+
+
+def _compose_ratios(first, then):
+    """Compose maps x -> (a x + b) / (c x + 1); with positive numbers only, so that nothing cancels."""
+    (a, b, c), (next_a, next_b, next_c) = first, then
+    scale = 1.0 / (next_c * b + 1.0)
+    return (next_a * a + next_b * c) * scale, (next_a * b + next_b) * scale, (next_c * a + c) * scale
 
 
 def _eliminate_shared(left, right):

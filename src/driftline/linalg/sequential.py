@@ -55,6 +55,19 @@ def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) ->
     return _loop(len(off), step, diag[0], 0, diag)
 
 
+def pivot_gains(
+    diag: Float[Array, " T *#shape"], upper: Float[Array, " T-1 *#shape"], added: Float[Array, " T *shape"]
+) -> Float[Array, " T *shape"]:
+    r"""By how much pivots of $B^\top B$ rise with $h$ added: $g_{t+1} = h + \omega^2 g / (\nu^2 + g)$."""
+
+    def step(i, state):
+        gain, result = state
+        gain = added[i + 1] + upper[i] * upper[i] * (gain / (diag[i] * diag[i] + gain))
+        return gain, result.at[i + 1].set(gain)
+
+    return _loop(len(upper), step, added[0], 0, added)
+
+
 def _is_one_chain(rhs):
     """Whether a step is a single number, so that a loop would wait for its own last result.
 

@@ -12,6 +12,7 @@ from driftline.linalg import bidiagonal
 from driftline.linalg.backend import by_backend
 
 _eliminate = by_backend("pivots")
+_raise_pivots = by_backend("pivot_gains")
 
 
 def matvec(
@@ -48,6 +49,24 @@ def _pivots_jvp(primals, tangents):
     ratio = off / result[:-1]
     rhs = diag_dot.at[1:].add(-2.0 * ratio * off_dot)
     return result, bidiagonal.solve_transposed(jnp.ones_like(result), -ratio * ratio, rhs)
+
+
+def pivot_gains(
+    diag: Float[Array, " T *#shape"], upper: Float[Array, " T-1 *#shape"], added: Float[Array, " T *shape"]
+) -> Float[Array, " T *shape"]:
+    r"""By how much the pivots $\nu_t^2$ of $B^\top B$ rise when a diagonal $h \ge 0$ is added to it.
+
+    $$g_1 = h_1, \qquad g_t = h_t + \omega_{t-1}^2\, g_{t-1} / (\nu_{t-1}^2 + g_{t-1}).$$
+
+    All terms are positive, so nothing cancels, however stiff the chain is: where B is known, this keeps what
+    `pivots` of the sum loses in single precision. Values only; it is not meant to be differentiated.
+
+    Args:
+        diag: Diagonal of the factor $B$; axes after time may be of size 1.
+        upper: Superdiagonal of the factor $B$.
+        added: What is added to the diagonal of $B^\top B$.
+    """
+    return _raise_pivots(diag, upper, added)
 
 
 def cholesky(

@@ -52,14 +52,23 @@ class Corpus:
     def between(self, start: Any = None, end: Any = None) -> "Corpus":
         """The same corpus from one date to another, both included; a year or month as an end counts whole.
 
+        Limits that the corpus has already stay.
+
         Args:
-            start: Such as 1790, "1850-12", "1850-12-31" or a date; None for no limit.
+            start: Such as 1790, "1850-12", "1850-12-31" or a date; None for no limit, or the one there is.
             end: The same.
         """
         first = None if start is None else _period("start", start).first
         last = None if end is None else _period("end", end).last
         if first is not None and last is not None and first > last:
             raise ValueError(f"start {start} is after end {end}; exchange them")
+        first = max((day for day in (first, self.first) if day is not None), default=None)
+        last = min((day for day in (last, self.last) if day is not None), default=None)
+        if first is not None and last is not None and first > last:
+            raise ValueError(
+                f"the corpus was cut before, and what is asked for now leaves no day: {to_date(first)} is "
+                f"after {to_date(last)}; cut the whole corpus anew"
+            )
         return dataclasses.replace(self, first=first, last=last)
 
     def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:

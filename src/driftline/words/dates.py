@@ -93,20 +93,33 @@ def _ends(year, month, day):
 
 _MONTH, _DAY = r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
 _IN_NAME = re.compile(
-    # Folders of years, months and perhaps days; or a date as it is written in one name.
+    # Folders of years, months and perhaps days; or a date as it is written in one name, where zeros before
+    # a month and a day may be left out if both are there.
     rf"(?<!\d)\d{{4}}/{_MONTH}(?:/{_DAY}(?!\d)|(?=[/.]))"
-    rf"|(?<!\d)\d{{4}}(?:(?P<mark>[-_.]?){_MONTH}(?:(?P=mark){_DAY})?)?(?!\d)",
+    rf"|(?<!\d)\d{{4}}(?P<sign>[-_.])(?:{_MONTH}|[1-9])(?P=sign)(?:{_DAY}|[1-9])(?!\d)"
+    rf"|(?<!\d)\d{{4}}(?:(?P<mark>[-_.]?){_MONTH}(?:(?P=mark){_DAY})?)?(?!\d)"
+    rf"|(?P<turned>(?<!\d)(?:{_DAY}|[1-9])(?P<between>[-_.])(?:{_DAY}|[1-9])(?P=between)\d{{4}}(?!\d))",
     re.ASCII,
+)
+REMEDY_OF_NAMES = (
+    "put one into it, as in 1850-12-31.txt, say where it is with "
+    r"date_pattern=r'_(\d{4})\.txt', or list files and dates in a table and pass table="
 )
 
 
-def day_in_name(name: str, pattern: re.Pattern[str] | None = None, form: str | None = None) -> int:
+def day_in_name(
+    name: str,
+    pattern: re.Pattern[str] | None = None,
+    form: str | None = None,
+    remedy: str = REMEDY_OF_NAMES,
+) -> int:
     """The day in the name of a file.
 
     Args:
-        name: Such as 1850-12-31.txt, speech_1850.txt, 18501231-message.txt or 1850/12/31.txt.
+        name: Such as 1850-12-31.txt, 1850-1-5.txt, speech_1850.txt, 18501231-message.txt or 1850/12/31.txt.
         pattern: A regular expression whose first group, or whole match, is the date.
         form: How what the pattern finds is to be read, in the notation of `datetime.strptime`.
+        remedy: What an error advises if there is no date in the name, or more than one.
     """
     if pattern is not None:
         match = pattern.search(name)
@@ -115,20 +128,39 @@ def day_in_name(name: str, pattern: re.Pattern[str] | None = None, form: str | N
                 f"date_pattern {pattern.pattern!r} finds nothing in the name; change one of them"
             )
         return day_of(match[1] if pattern.groups else match[0], form)
-    found = {match[0] for match in _IN_NAME.finditer(name)}
-    days = {day_of(text.replace("_", "-")) for text in found if _is_plausible(text)}
+    matches = list(_IN_NAME.finditer(name))
+    for match in matches:
+        if match["turned"]:
+            raise ValueError(_turned(match, remedy))
+    found = {match[0] for match in matches}
+    days = {day_of(_padded(text)) for text in found if _is_plausible(text)}
     if len(days) == 1:
         return days.pop()
     what = "no date" if not days else f"more than one date ({', '.join(sorted(found))})"
-    raise ValueError(
-        f"{what} in the name; put one into it, as in 1850-12-31.txt, say where it is with "
-        r"date_pattern=r'_(\d{4})\.txt', or list files and dates in a table and pass table="
+    raise ValueError(f"{what} in the name; {remedy}")
+
+
+def _turned(match, remedy):
+    """What to say of a date that ends with the year: whether the day or the month is first is not guessed."""
+    mark = match["between"]
+    what = f"{match[0]} in the name may begin with the day or with the month"
+    if remedy is not REMEDY_OF_NAMES:
+        return f"{what}; {remedy}"
+    escaped = r"\." if mark == "." else mark
+    return (
+        rf"{what}; say which with date_pattern=r'\d+{escaped}\d+{escaped}\d{{4}}' and "
+        f"date_format='%d{mark}%m{mark}%Y' or '%m{mark}%d{mark}%Y', or begin the name with the year"
     )
+
+
+def _padded(text):
+    """A date in a name as `_read` takes it: 1850_1_5 as 1850-01-05."""
+    return "-".join(part.zfill(2) for part in re.split("[-_.]", text))
 
 
 def _is_plausible(text):
     try:
-        _read(text.replace("_", "-"), None)
+        _read(_padded(text), None)
     except ValueError:
         return False
     return True

@@ -163,17 +163,15 @@ def evaluate(
         dim: Dimension of the embeddings.
         passes: Of some methods by name, as in `words.fit`, if not as many as usual.
         hold_out: Steps that smoothing does not see; by default every tenth, from the fifth on (with fewer
-            than 50 steps every fifth, from the first on), as in the paper.
+            than 50 steps every fifth, from the first on; with up to 5 the middle one), as in the paper.
         tell: A function that is told in a line what is going on.
         settings: `drift`, `scale`, `prior`, `ratio`, `exponent`, `optimiser` and `seed` as in `words.fit`,
             for all methods.
     """
     chosen = settings_of_each(methods, passes or {}, {"dim": dim} | settings)
-    # Here, so that a table can be read and drawn without JAX.
-    from driftline.words.embedding import comparison, held_out
+    steps = check_steps(counts, chosen, hold_out)
+    from driftline.words.embedding import comparison
 
-    steps = held_out.held_out_steps(counts, _default(counts) if hold_out is None else hold_out)
-    comparison.check(counts, chosen, steps)
     found = {}
     for method in methods:
         begun = time.monotonic()
@@ -209,6 +207,16 @@ def settings_of_each(
         name: Any = "dsg-s" if method == "dsg-s-past" else method
         chosen[method] = Settings(method=name, passes=own, **settings)
     return chosen
+
+
+def check_steps(counts: Counts, chosen: Mapping[str, Settings], hold_out: Iterable[int] | None) -> np.ndarray:
+    """The steps that are held out, or an error if the methods that were chosen cannot predict them."""
+    # Here, so that a table can be read and drawn without JAX.
+    from driftline.words.embedding import comparison, held_out
+
+    steps = held_out.held_out_steps(counts, _default(counts) if hold_out is None else hold_out)
+    comparison.check(counts, chosen, steps)
+    return steps
 
 
 def _default(counts):

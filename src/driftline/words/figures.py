@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 COLORS = {"sgi": "#b0b0b0", "sgp": "#d98c00", "dsg-f": "#3a9b6f", "dsg-s": "#1f5fa8", "dsg-s-past": "#7f4fa8"}
 PALETTE = ("#1f5fa8", "#d98c00", "#3a9b6f", "#7f4fa8", "#b8433f", "#5c6b73")
+FEW = 3  # words that occur less often around a date are hardly used there
+REACH = 0.05  # share of all steps that is around a date, on either side
 
 
 def draw_scores(
@@ -60,7 +62,10 @@ def draw_scores(
 
 
 def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, title: str | None = None) -> None:
-    """Similarity of pairs of words over time, with bands; pale where one of the two does not occur.
+    """Similarity of pairs of words over time, with bands; pale where one of the two is hardly used.
+
+    Hardly used is what occurs less than `FEW` times at a step and the steps around it, a share of `REACH` of
+    all steps on either side. Where a word has no vector there is a gap.
 
     Args:
         found: Answers of `Atlas.similarity`.
@@ -80,26 +85,38 @@ def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, titl
                 )
         ax.plot(pair.dates, pair.mean, color=color, linewidth=1.1, alpha=0.6, linestyle=(0, (4, 2)))
         ax.plot(pair.dates, np.where(used, pair.mean, np.nan), color=color, linewidth=2.2)
-        ends.append((float(pair.mean[-1]), f"{pair.a} – {pair.b}", color))
+        known = pair.mean[np.isfinite(pair.mean)]
+        ends.append((float(known[-1]) if len(known) else 0.0, f"{pair.a} – {pair.b}", color))
     _label_ends(ax, found[0].dates[-1], ends)
     names = " and ".join((found[0].a, found[0].b)) if len(found) == 1 else "some pairs of words"
     ax.set_title(title or f"Similarity of {names}", loc="left", fontweight="bold")
     has_band = any(pair.lower is not None for pair in found)
     ax.set_ylabel("cosine: mean and 90 % band" if has_band else "cosine")
-    note = "Pale and dashed: one of the two words is hardly used around that date."
+    note = f"Pale and dashed: one of the two words occurs less than {FEW} times {_around(found)}."
     if has_band:
         note += " The less is known of a word, the nearer its cosine is to zero."
     ax.annotate(note, (0.0, -0.1), xycoords="axes fraction", fontsize=8, color="0.4", va="top")
     figure.savefig(path, dpi=150)
 
 
-def _in_use(pair, years: int = 15, least: int = 3):
-    """Where both words occur at least a few times in the years around."""
-    days = pair.dates.astype("datetime64[D]").astype(np.int64)
-    reach = years * 365
-    first, last = np.searchsorted(days, days - reach), np.searchsorted(days, days + reach, side="right")
+def _in_use(pair):
+    """Where both words occur at least a few times at the steps around."""
+    steps, reach = np.arange(len(pair.dates)), _reach(pair)
+    first, last = np.maximum(steps - reach, 0), np.minimum(steps + reach + 1, len(steps))
     sums = [np.append(0, np.cumsum(each)) for each in (pair.a_occurrences, pair.b_occurrences)]
-    return np.all([total[last] - total[first] >= least for total in sums], axis=0)
+    return np.all([total[last] - total[first] >= FEW for total in sums], axis=0)
+
+
+def _reach(pair):
+    return round(REACH * len(pair.dates))
+
+
+def _around(found):
+    """The rule of `_in_use` in words; pairs of one atlas share it."""
+    reaches = sorted({_reach(pair) for pair in found})
+    if reaches == [0]:
+        return "at that step"
+    return f"within {' or '.join(map(str, reaches))} step{'s' * (reaches != [1])} of that date"
 
 
 def _label_ends(ax, date, ends, gap: float = 0.055):

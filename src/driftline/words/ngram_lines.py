@@ -91,7 +91,7 @@ class LineParser:
                     if words is not None and years:
                         yield Ngram(words, years, matches)
                     seen, years, matches = gram, [], []
-                    words = self._words(streams.decode(gram, "utf-8", "the n-gram"))
+                    words = self._words(streams.decode(gram, "utf-8", "the n-gram", streams.TO_UTF8))
                 if words is not None:
                     self._add_uses(rest, years, matches)
             except ValueError as error:

@@ -10,15 +10,23 @@ from driftline.words.streams import Limits
 from driftline.words.tables import KINDS, Layout, kind_of, suffix_of
 
 TEXTS = (".txt", ".text", ".md")
+APPLIES = {
+    "date": "tables",
+    "text": "tables",
+    "delimiter": "tables",
+    "quoted": "tables",
+    "pattern": "folders whose files are not listed by table=",
+    "date_pattern": "folders of texts with dates in their names",
+}
 
 
 def read(
     path: str | os.PathLike,
     *,
-    date: str = "date",
+    date: str | None = None,
     text: str | None = None,
     table: str | os.PathLike | None = None,
-    pattern: str = "**/*",
+    pattern: str | None = None,
     date_pattern: str | None = None,
     date_format: str | None = None,
     encoding: str = "utf-8",
@@ -35,21 +43,24 @@ def read(
     - a folder of texts (.txt, .text, .md) with dates in their names, such as 1850-12-31.txt or
       speech_1850.txt, or with a table that lists them.
 
-    Each may be packed with gzip or zstd (.gz, .zst). Dates look like 1850, 1850-12, 1850-12-31 or
-    1850-12-31T10:00; the time of day is dropped. Rows need not be sorted.
+    Each but Parquet, which packs its columns itself, may be packed with gzip or zstd (.gz, .zst). Dates look
+    like 1850, 1850-12, 1850-12-31 or 1850-12-31T10:00; the time of day is dropped. Rows need not be sorted.
 
     Args:
         path: A file or a folder.
-        date: Name of the column of dates, in a table.
+        date: Name of the column of dates, in a table ("date" if not given).
         text: Name of the column of texts ("text" if not given); with `table`, of file names ("file").
         table: A table that lists the files of the folder, by name relative to it, and their dates.
-        pattern: Which files of a folder to read, as for `pathlib.Path.glob`.
+        pattern: Which files of a folder to read, as for `pathlib.Path.glob`; all if not given.
         date_pattern: A regular expression that finds the date in a file's name, such as r"_(\d{4})\.txt".
-        date_format: How dates are written, as for `datetime.strptime`, if they do not start with the year.
+        date_format: How dates are written, as for `datetime.strptime`, if they do not start with the year;
+            in names of files together with `date_pattern`.
         encoding: Of the texts.
         delimiter: Between the fields of a CSV file; found in its header if not given.
         quoted: Whether fields of a CSV or TSV file may stand in quotes; by default not if tabs part them.
         limits: Longest document and largest expansion of packed files that are accepted.
+
+    Options that do not apply to what the path leads to are refused.
 
     Returns:
         A corpus to iterate over or to hand to `words.count`.
@@ -61,20 +72,45 @@ def read(
     if not path.is_file() and not path.is_dir():
         raise FileNotFoundError(f"there is no file or folder {path}")
     if table is not None:
-        table = Path(table)
-        if not table.is_file() or kind_of(table) is None:
-            raise ValueError(f"table={str(table)!r} is not a table; {_known()}")
-        return Corpus(ListedTexts(path, table, (date, text or "file"), date_format, layout, limits))
+        _check_table(Path(table))
+        _refuse(f"table= lists the files of {path}", pattern=pattern, date_pattern=date_pattern)
+        columns = date or "date", text or "file"
+        return Corpus(ListedTexts(path, Path(table), columns, date_format, layout, limits))
+    columns = date or "date", text or "text"
     if path.is_file():
-        if suffix_of(path) in TEXTS:
-            raise ValueError(f"{path} is one text, and so one time step; pass a folder of such texts")
-        if kind_of(path) is None:
-            raise ValueError(f"{path}: {suffix_of(path)!r} is no kind of table that is known; {_known()}")
-        return Corpus(Tables(path.parent, (path,), (date, text or "text"), date_format, layout, limits))
-    texts, shards = _files(path, pattern)
-    if texts:
-        return Corpus(NamedTexts(path, texts, date_pattern, date_format, encoding, limits))
-    return Corpus(Tables(path, shards, (date, text or "text"), date_format, layout, limits))
+        _check_file(path)
+        _refuse(f"{path} is one table", pattern=pattern, date_pattern=date_pattern)
+        return Corpus(Tables(path.parent, (path,), columns, date_format, layout, limits))
+    texts, shards = _files(path, "**/*" if pattern is None else pattern)
+    if not texts:
+        _refuse(f"{path} is a folder of tables", date_pattern=date_pattern)
+        return Corpus(Tables(path, shards, columns, date_format, layout, limits))
+    what = f"{path} is a folder of texts, of which table= lists none"
+    _refuse(what, date=date, text=text, delimiter=delimiter, quoted=quoted)
+    if date_format is not None and date_pattern is None:
+        raise ValueError(
+            f"date_format={date_format!r} alone does not say where in the names of {path} the dates are; "
+            r"pass date_pattern= too, as in date_pattern=r'\d+-\d+-\d{4}'"
+        )
+    return Corpus(NamedTexts(path, texts, date_pattern, date_format, encoding, limits))
+
+
+def _refuse(what, **options):
+    for name, value in options.items():
+        if value is not None:
+            raise ValueError(f"{name}={value!r} is for {APPLIES[name]}, but {what}; leave it out")
+
+
+def _check_table(table):
+    if not table.is_file() or kind_of(table) is None:
+        raise ValueError(f"table={str(table)!r} is not a table; {_known()}")
+
+
+def _check_file(path):
+    if suffix_of(path) in TEXTS:
+        raise ValueError(f"{path} is one text, and so one time step; pass a folder of such texts")
+    if kind_of(path) is None:
+        raise ValueError(f"{path}: {suffix_of(path)!r} is no kind of table that is known; {_known()}")
 
 
 def _files(folder, pattern):
@@ -95,7 +131,7 @@ def _files(folder, pattern):
     if texts and shards:
         raise ValueError(
             f"{folder} holds texts, such as {texts[0].name}, and tables, such as {shards[0].name}; pass "
-            f"pattern='*{suffix_of(texts[0])}' to read the ones, or table= if a table lists the others"
+            f"pattern='**/*{suffix_of(texts[0])}' to read the ones, or table= if a table lists the others"
         )
     return texts, shards
 

@@ -15,6 +15,9 @@ HARMLESS = 1 << 24  # this many unpacked bytes are never a bomb
 GZIP, ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 ZSTD_SLICE = 1 << 10  # zstd gives at most 32 KiB for a byte, so at most 32 MiB for a slice
 
+OTHER_ENCODING = "pass the encoding that the file was written in, such as encoding='latin-1'"
+TO_UTF8 = "convert the file to UTF-8 first"
+
 
 class Limits(NamedTuple):
     """What a file may cost before it is refused.
@@ -120,19 +123,24 @@ def lines(path: Path, name: str, tally: Tally, limits: Limits) -> Generator[byte
         yield b"".join(parts).removesuffix(b"\r")
 
 
-def decode(data: bytes, encoding: str, place: str) -> str:
-    """Bytes as text, or an error that says where they stop being text."""
+def decode(data: bytes, encoding: str, place: str, remedy: str = OTHER_ENCODING) -> str:
+    """Bytes as text, or an error that says where they stop being text.
+
+    Args:
+        data: The bytes.
+        encoding: How they are to be read.
+        place: Where they are from.
+        remedy: What an error advises; whoever asks may have no option for the encoding.
+    """
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{place}: byte {error.start + 1} (0x{data[error.start]:02x}) is not {encoding} text; "
-            "pass the encoding that the file was written in, such as encoding='latin-1'"
+            f"{place}: byte {error.start + 1} (0x{data[error.start]:02x}) is not {encoding} text; {remedy}"
         ) from None
     if "\0" in text:
         raise ValueError(
-            f"{place}: byte {data.index(0) + 1} is a zero, so this is not text, or it is UTF-16; "
-            "convert the file to UTF-8 first"
+            f"{place}: byte {data.index(0) + 1} is a zero, so this is not text, or it is UTF-16; {TO_UTF8}"
         )
     return text
 

@@ -1,15 +1,17 @@
+import dataclasses
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-import scipy.linalg
 from scipy.stats import norm
 
+from driftline.words import figures
 from driftline.words.atlas.forward import forward
 from driftline.words.atlas.model import Atlas
 from driftline.words.atlas.paths import Paths
-from support.atlases import DRIFT, SCALE, dense_prior, known_atlas
+from driftline.words.figures import draw_similarity
+from support.atlases import DRIFT, SCALE, dense_prior, known_atlas, procrustes
 
 PRESENT = np.random.default_rng(11).random((30, 12)) < 0.5
 PRESENT[:, [2, 9]] = True
@@ -109,9 +111,8 @@ def dense_change(known, first, second):
         if min(around(atlas, i, first), around(atlas, i, second)) >= 10
     }
     words = list(supports)
-    root = np.array([min(supports[i]) for i in words])[:, None] ** 0.25
     start, end = known.mean[words, first], known.mean[words, second]
-    turn = scipy.linalg.orthogonal_procrustes(root * start, root * end)[0]
+    turn = procrustes(start, end, np.sqrt([min(supports[i]) for i in words]))
     prior = dense_prior(atlas.dates)
     spread = prior[first, first] + prior[second, second] - 2 * prior[first, second]
     result = {}
@@ -159,6 +160,14 @@ def test_unmoved_words_are_called_no_more_often_than_stated(noise):
     assert called[places >= 1000].mean() > 4 * rate
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_fewer_unmoved_words_than_dimensions_are_not_called_changed(seed):
+    known = known_atlas(np.ones((4, 6), bool), dim=20, seed=seed, noise=1.0, unmoved=(4, 1, 4))
+    found = known.atlas.changed(known.atlas.dates[1], known.atlas.dates[4], min_count=0)
+    assert found.num_compared == 4
+    assert found.num_changed == 0
+
+
 def test_fewer_words_are_the_first_of_all(atlas):
     every = atlas.changed(atlas.dates[2], atlas.dates[9], n=100)
     some = atlas.changed(atlas.dates[2], atlas.dates[9], n=4)
@@ -177,7 +186,7 @@ def test_a_rotation_of_a_whole_step_is_no_change(known):
     mean[late] = mean[early] @ turned.T
     found = with_paths(atlas, mean=mean)
     steps = found.dates[2], found.dates[9]
-    np.testing.assert_allclose(found.changed(*steps, n=100, min_count=1).distances, 0.0, atol=1e-12)
+    np.testing.assert_allclose(found.changed(*steps, n=100, min_count=1).distances, 0.0, atol=1e-8)
     closest = found.counterparts("word4", at=steps[0], when=steps[1])
     assert closest.words[0] == "word4"
     np.testing.assert_allclose(closest.similarities[0], 1.0)
@@ -186,8 +195,7 @@ def test_a_rotation_of_a_whole_step_is_no_change(known):
 def test_counterparts_compare_a_turned_vector_with_another_date(known, atlas):
     found = atlas.counterparts("word4", at=atlas.dates[2], when=atlas.dates[9], n=3)
     supports = np.array([min(around(atlas, i, 2), around(atlas, i, 9)) for i in range(30)])
-    root = (supports**0.25)[:, None]
-    turn = scipy.linalg.orthogonal_procrustes(root * known.mean[:, 2], root * known.mean[:, 9])[0]
+    turn = procrustes(known.mean[:, 2], known.mean[:, 9], np.sqrt(supports))
     every = {
         i: cosine(known.mean[4, 2] @ turn, known.mean[i, 9]) for i in range(30) if around(atlas, i, 9) >= 1
     }
@@ -216,7 +224,75 @@ def test_a_filter_has_bands_at_a_date_but_no_joint_posterior_of_two(filtered):
     dates = filtered.dates
     assert filtered.changed(dates[2], dates[9]).probabilities is None
     assert filtered.neighbors("word3", dates[9]).lower is not None
-    assert filtered.counterparts("word3", dates[2], dates[9]).lower is not None
+    found = filtered.counterparts("word3", dates[2], dates[9], n=100)
+    own = np.array(found.words) == "word3"
+    assert own.sum() == 1
+    for numbers in (found.expected, found.lower, found.upper):
+        np.testing.assert_array_equal(np.isnan(numbers), own)
+    assert np.isfinite(found.similarities).all()
+    same = filtered.neighbors("word3", dates[9], n=100)
+    assert np.isfinite(same.expected).all()
+
+
+def absent_and_present(atlas, word):
+    """A step at which a word has no knot and one at which it has."""
+    steps = atlas.knots.step[atlas.knots.word == atlas.index(word)]
+    return np.setdiff1d(np.arange(len(atlas)), steps)[0], steps
+
+
+def test_a_word_without_a_vector_has_no_neighbours(atlas, independent, filtered):
+    absent, present = absent_and_present(independent, "word3")
+    dates = independent.dates
+    message = (
+        f"'word3' has no vector at {dates[absent]}.* at {len(present)} of 12 dates, from {dates[present[0]]}"
+    )
+    with pytest.raises(ValueError, match=message):
+        independent.neighbors("word3", dates[absent])
+    with pytest.raises(ValueError, match=message):
+        independent.counterparts("word3", dates[absent], dates[present[0]])
+    assert independent.neighbors("word3", dates[present[0]]).words
+    first = atlas.knots.step[atlas.knots.start[:-1]]
+    late = int(np.flatnonzero((first > 0) & PRESENT.any(1))[0])
+    with pytest.raises(ValueError, match=f"'word{late}' has no vector at 1900-01-01"):
+        filtered.neighbors(f"word{late}", dates[0])
+    for each in (atlas, independent, filtered):
+        with pytest.raises(ValueError, match="'word7' has no vector at .*, nor at any other date"):
+            each.neighbors("word7", dates[9])
+
+
+def test_the_similarity_to_a_word_without_a_vector_is_not_a_number(atlas, independent, tmp_path):
+    _, present = absent_and_present(independent, "word3")
+    found = independent.similarity("word3", "word0")
+    both = np.intersect1d(present, absent_and_present(independent, "word0")[1])
+    np.testing.assert_array_equal(np.flatnonzero(np.isfinite(found.cosine)), both)
+    assert "nan" in str(found)
+    never = independent.similarity("word7", "word0"), atlas.similarity("word7", "word0")
+    assert np.isnan(never[0].mean).all()
+    assert np.isnan(never[1].cosine).all()
+    assert (never[1].lower < 0).all()
+    assert (never[1].upper > 0).all()
+    pytest.importorskip("matplotlib")
+    draw_similarity([found, never[0]], tmp_path / "x.png")
+    assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_pictures_print_what_they_call_hardly_used(atlas):
+    many = atlas.similarity("word0", "word4")
+    steps = np.datetime64("2020-01-01") + np.arange(60)
+    rare = np.zeros(60, np.int64)
+    rare[30] = 3
+    pair = dataclasses.replace(many, dates=steps, a_occurrences=rare, b_occurrences=rare)
+    np.testing.assert_array_equal(np.flatnonzero(figures._in_use(pair)), np.arange(27, 34))
+    assert figures._around([pair]) == "within 3 steps of that date"
+    assert figures._around([many]) == "within 1 step of that date"
+
+
+def test_words_do_not_take_the_place_of_columns(atlas):
+    found = dataclasses.replace(atlas.similarity("word0", "word4"), a="mean", b="date")
+    columns = found.columns()
+    assert list(columns) == ["date", "cosine", "mean", "lower", "upper", "count mean", "count date"]
+    np.testing.assert_array_equal(columns["mean"], found.mean)
+    np.testing.assert_array_equal(columns["count mean"], found.a_occurrences)
 
 
 def test_answers_print_as_tables(atlas, independent):

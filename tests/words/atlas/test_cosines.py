@@ -23,7 +23,7 @@ def test_cosines_are_cosines():
     first, second = rng.standard_normal((2, 7, 3))
     np.testing.assert_allclose(cosines(first, second), dense_cosine(first, second), rtol=1e-12)
     np.testing.assert_allclose(cosines(first[:1], second), dense_cosine(first[:1], second), rtol=1e-12)
-    assert cosines(np.zeros((1, 3)), second[:1]) == 0.0
+    assert np.isnan(cosines(np.zeros((1, 3)), second[:1]))
 
 
 def test_bands_are_quantiles_of_the_joint_posterior_of_two_steps():

@@ -126,7 +126,7 @@ BROKEN = {
     b"1 2\nthe 0.5 nan\n": "line 2: a number is not finite",
     b"2 2\nthe 0.5 1\n": "has 1 words and its first line says 2",
     b"2 2\nthe 0.5 1\nthe 0.5 1\n": "has a word twice",
-    b"1 2\n\xff 0.5 1\n": "line 2: byte 1 .* is not utf-8",
+    b"1 2\n\xff 0.5 1\n": "line 2: byte 1 .* is not utf-8 text; convert the file to UTF-8 first",
 }
 
 
@@ -143,7 +143,7 @@ def test_folders_of_another_form_are_refused(tmp_path):
     with pytest.raises(ValueError, match="there are no vectors in"):
         import_word2vec(tmp_path)
     (tmp_path / "old.txt").write_text("1 1\na 1\n")
-    with pytest.raises(ValueError, match=r"old\.txt: no date in the name"):
+    with pytest.raises(ValueError, match=r"old\.txt: no date in the name; .* a mapping of dates to files$"):
         import_word2vec(tmp_path)
     (tmp_path / "other.txt").write_text("1 2\na 1 2\n")
     with pytest.raises(ValueError, match=r"different lengths, \[1, 2\]"):

@@ -78,6 +78,33 @@ def test_chains_with_gaps_have_the_marginals_of_the_whole_path(name):
     np.testing.assert_allclose(jnp.sum(natural**2), square, rtol=1e-10)
 
 
+@pytest.mark.parametrize("rate", [1e-3, 1e-5])
+@pytest.mark.parametrize("name", PRIORS)
+def test_daily_steps_keep_the_pull_towards_zero_in_single_precision(name, rate):
+    size = 2000
+    prior = PRIORS[name](np.arange(size) / 365.25, rate, 0.3)
+    knots = Knots(1, size, np.zeros(size, int), np.arange(size))
+    single, double = (chains.prior_chains(knots, prior, dtype) for dtype in (np.float32, np.float64))
+    rng = np.random.default_rng(0)
+    natural, slopes = rng.normal(size=(2, size, 2))
+    for function, array in ((chains.from_natural, natural), (chains.natural_gradient, slopes)):
+        expected = function(double, jnp.asarray(array))
+        found = function(single, jnp.asarray(array, jnp.float32))
+        np.testing.assert_allclose(found, expected, atol=1e-3 * np.abs(expected).max())
+    curvature = rng.uniform(0.0, 0.1, (size, 2)) * (np.arange(size) % 100 == 0)[:, None]
+    expected = chains.spread(double, jnp.asarray(curvature))
+    found = chains.spread(single, jnp.asarray(curvature, jnp.float32))
+    assert found.variances.dtype == jnp.float32
+    for part in chains.Spread._fields:
+        np.testing.assert_allclose(getattr(found, part), getattr(expected, part), rtol=2e-3)
+
+
+def test_a_drift_of_nothing_is_refused():
+    prior = drift.stationary(np.arange(5) / 365.25, 1e-15, 0.3)
+    with pytest.raises(ValueError, match="between steps 0 and 1 .* take a larger drift= or longer steps"):
+        prior.factor(np.arange(5), np.ones(4, bool))
+
+
 @pytest.mark.parametrize("name", ["diffusion", "stationary"])
 def test_filter_is_the_kalman_filter_and_ends_where_the_smoother_does(name):
     """With Gaussian observations in place of counts, both are exact."""

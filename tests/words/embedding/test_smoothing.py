@@ -28,15 +28,15 @@ def test_mode_is_a_stationary_point_of_the_log_joint(counts):
         assert float(jnp.abs(total).max()) < 0.02  # in standard deviations of the prior
 
 
-def test_levels_are_the_mode_among_constant_paths():
-    """Pooled counts stand for all steps; with the same words at each, the constant path is then the mode."""
+def test_levels_are_a_stationary_point_of_the_pooled_log_joint():
+    """The likelihood of all counts as those of one step, and the prior of a path that does not move."""
     counts = small_counts(num_steps=2, num_words=6, length=400)
     trainer, state, _ = train(counts, (800, 0, 0), drift=1e-9)
     moments = trainer._levels(state)
     slopes = likelihood.gradients(trainer.pooled, moments)
     for name, slope in zip(("words", "contexts"), slopes, strict=True):
         total = trainer.level_sd * slope - state[name]
-        assert float(jnp.abs(total).max()) < 0.02
+        assert float(jnp.abs(total).max()) < 0.02  # in standard deviations of that prior
 
 
 def test_elbo_rises_in_the_last_phase_and_beats_the_mode(counts):

@@ -5,6 +5,7 @@ import pytest
 
 from driftline import words
 from driftline.words.embedding import checkpoints, memory, published, training
+from driftline.words.embedding.progress import FitReporter
 from driftline.words.embedding.scoring import score
 from support.words import dense_counts
 
@@ -80,6 +81,44 @@ def test_progress_tells_phase_objective_score_and_time_left(counts):
     assert -1.0 < told[7].score < 0.0
     assert told[-1].left == 0.0
     assert told[5].left > 0.0
+
+
+def test_the_time_left_of_dates_is_that_of_all_steps(monkeypatch):
+    clock = iter([0.0, 9.0, 10.0, 13.0, 15.0])  # the first step compiles
+    monkeypatch.setattr("driftline.words.embedding.progress.time.monotonic", lambda: next(clock))
+    told = []
+    reporter = FitReporter(told.append, [f"190{k}-01-01" for k in range(8)])
+    for done in range(1, 5):
+        reporter.update(done, None, None)
+    assert [entry.left for entry in told] == [None, 6 * 1.0, 5 * 2.0, 4 * 2.0]
+
+
+class Plan(list):
+    """A plan that counts how often somebody walks through it."""
+
+    walks = 0
+
+    def __iter__(self):
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_a_reporter_walks_through_the_plan_before_the_fit_only():
+    plan = Plan(str(k) for k in range(100))
+    reporter = FitReporter(lambda _: None, plan)
+    for done in range(1, 101):
+        reporter.update(done, None, None)
+    assert plan.walks <= 2
+
+
+def test_progress_of_a_resumed_fit_counts_what_is_left(monkeypatch):
+    clock = iter([0.0, 5.0, 6.0, 8.0])
+    monkeypatch.setattr("driftline.words.embedding.progress.time.monotonic", lambda: next(clock))
+    told = []
+    reporter = FitReporter(told.append, ["level"] * 3 + ["mode"] * 4)
+    for done in (3, 4, 5):
+        reporter.update(done, None, None)
+    assert [entry.left for entry in told] == [4 * 5.0, 3 * 1.0, 2 * 2.0]
 
 
 def test_scores_are_the_likelihood_per_count(counts):

@@ -40,7 +40,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("--window", type=int, default=2, metavar="N", help=what)
     what = "that a change is more than noise, for words that come first (%(default)s)"
     add("--probability", type=float, default=0.95, metavar="P", help=what)
-    add("--stop", type=Path, metavar="FILE", help="do not list these words, one on each line")
+    add(
+        "--stop",
+        type=Path,
+        metavar="FILE",
+        help="do not list these words, one on each line (in any case, if the atlas has lower case only)",
+    )
     add("--json", action="store_true", help="print JSON, with all numbers")
     parser.set_defaults(run=run)
 
@@ -49,8 +54,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the ranking."""
     from driftline import words
 
-    stop = () if arguments.stop is None else word_list(arguments.stop, None, lower=False)
     atlas = words.load(arguments.atlas)
+    lower = all(word == word.lower() for word in atlas.vocabulary)
+    stop = () if arguments.stop is None else word_list(arguments.stop, None, lower)
     found = atlas.changed(
         arguments.start,
         arguments.end,

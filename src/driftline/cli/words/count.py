@@ -9,8 +9,8 @@ from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step
 
 EPILOG = """\
 TEXTS is a table (.csv, .tsv, .jsonl, .parquet), a folder of tables, or a folder of texts (.txt, .md) with
-dates in their names or in a --table; each may be packed with gzip or zstd. Dates look like 1850, 1850-12 or
-1850-12-31.
+dates in their names or in a --table; each but Parquet may be packed with gzip or zstd. Dates look like 1850,
+1850-12 or 1850-12-31.
 
 examples:
   driftline words count speeches.csv --date day --text speech --step year -o speeches.driftline

@@ -42,7 +42,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     model.add_options(parser)
     what = "passes of each phase of a method's optimiser, such as dsg-s=60,30,0"
     add("--passes", type=_passes, nargs="+", default=[], metavar="METHOD=N,...", help=what)
-    model.add_hold_out(parser, "steps that are predicted, if not every tenth")
+    usual = "every tenth (of less than 50 steps every fifth, of up to 5 the middle one)"
+    model.add_hold_out(parser, f"steps that are predicted, if not {usual}")
     parser.set_defaults(run=run)
 
 
@@ -58,15 +59,17 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare, print the table, write it and its picture."""
     from driftline import words
     from driftline.terminal import Line, listener
-    from driftline.words.evaluation import settings_of_each
+    from driftline.words.evaluation import check_steps, settings_of_each
     from driftline.words.figures import new_figure
 
     new_figure()  # says what is missing before the work and not after it
     passes = dict(arguments.passes)
     options = model.chosen(arguments)
     # Refuse settings of any of the methods now, before anything is read or made.
-    settings_of_each(arguments.methods, passes, options)
+    chosen = settings_of_each(arguments.methods, passes, options)
     counts = words.load_counts(arguments.counts)
+    hold_out = None if arguments.hold_out is None else chosen_steps(arguments.hold_out, len(counts))
+    check_steps(counts, chosen, hold_out)
     arguments.out.mkdir(parents=True, exist_ok=True)
     line = Line()
     try:
@@ -75,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.methods,
             **options,
             passes=passes,
-            hold_out=None if arguments.hold_out is None else chosen_steps(arguments.hold_out, len(counts)),
+            hold_out=hold_out,
             tell=listener(None, line.write),
         )
     finally:

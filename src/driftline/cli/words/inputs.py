@@ -43,7 +43,14 @@ def chosen_steps(chosen: Sequence[slice], num_steps: int) -> list[int]:
     found = []
     for each in chosen:
         is_single = each.start is not None and each.step is None and each.stop == each.start + 1
-        found += [each.start] if is_single else range(num_steps)[each]
+        here = [each.start] if is_single else range(num_steps)[each]
+        if not here:
+            ends = (each.start, each.stop) if each.step is None else (each.start, each.stop, each.step)
+            named = ":".join("" if end is None else str(end) for end in ends)
+            raise ValueError(
+                f"--hold-out {named} is none of the steps, which go from 0 to {num_steps - 1}; name others"
+            )
+        found += here
     return sorted(set(found))
 
 
@@ -65,7 +72,7 @@ def word_list(path: Path, tokenise: Callable[[str], list[str]] | None, lower: bo
     found = []
     for number, line in enumerate(streams.lines(path, path.name, streams.Tally(), streams.Limits()), 1):
         place = f"{path.name}, line {number}"
-        word = streams.decode(line, "utf-8-sig", place).partition("#")[0].strip()
+        word = streams.decode(line, "utf-8-sig", place, streams.TO_UTF8).partition("#")[0].strip()
         if len(word.split()) > 1:
             raise ValueError(f"{place}: {word!r:.80} is more than one word; put each on a line of its own")
         cut = [word.lower() if lower else word] if tokenise is None else tokenise(word)

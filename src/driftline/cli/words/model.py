@@ -17,8 +17,10 @@ def add_options(group: Any) -> None:
     )
     what = "variance that an embedding gathers in a year (%(default)s)"
     add("--drift", type=float, default=defaults.drift, metavar="D", help=what)
-    what = "standard deviation of a component before anything is known (%(default)s)"
-    add("--scale", type=float, default=defaults.scale, metavar="S", help=what)
+    what = (
+        "width of the pull towards zero; with --prior stationary, a component's standard deviation at first"
+    )
+    add("--scale", type=float, default=defaults.scale, metavar="S", help=f"{what} (%(default)s)")
     what = "the papers' model is --prior diffusion --scale 1 (%(default)s)"
     add("--prior", choices=PRIORS, default=defaults.prior, help=what)
     what = "negative for each positive count (%(default)s)"

@@ -29,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add = parser.add_argument
     add("atlas", metavar="ATLAS", type=Path, help="file from `driftline words fit`")
     add("word", metavar="WORD")
-    what = "when, such as 1900 or 1900-12-31 (the first, the middle and the last step)"
+    what = "when, such as 1900 or 1900-12-31 (the first, the middle and the last step that knows the word)"
     add("--at", nargs="+", metavar="DATE", help=what)
     what = "take the word as it was then, and show what was closest to that --at other dates"
     add("--like", metavar="DATE", help=what)
@@ -47,9 +47,8 @@ def run(arguments: argparse.Namespace) -> int:
     from driftline import words
 
     atlas = words.load(arguments.atlas)
-    atlas.index(arguments.word)
-    last = len(atlas) - 1
-    dates = arguments.at or atlas.dates[sorted({0, last // 2, last})]
+    word = atlas.index(arguments.word)
+    dates = arguments.at or _default_dates(atlas, word if arguments.like is None else None)
     options = {"min_count": arguments.min_count, "window": arguments.window}
     found = [
         atlas.counterparts(arguments.word, arguments.like or date, date, arguments.number, **options)
@@ -64,6 +63,16 @@ def run(arguments: argparse.Namespace) -> int:
         if found[0].lower is not None:
             print("\nRanked by the similarity of mean vectors; shown: expected cosine, 90 % band")
     return 0
+
+
+def _default_dates(atlas, word):
+    """The first, the middle and the last date; if a word is given, of those at which it has a vector."""
+    from driftline.words.atlas.queries import steps_with_vector
+
+    steps = [] if word is None else steps_with_vector(atlas, word)
+    steps = steps if len(steps) else range(len(atlas))
+    last = len(steps) - 1
+    return atlas.dates[[steps[k] for k in sorted({0, last // 2, last})]]
 
 
 def _title(found):

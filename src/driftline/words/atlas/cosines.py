@@ -25,10 +25,10 @@ class Gaussian(NamedTuple):
 
 
 def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Cosine of each pair of vectors along the last axis; zero if one of them is zero."""
+    """Cosine of each pair of vectors along the last axis; NaN if one of them is zero."""
     product = np.einsum("...k,...k->...", first, second)
     lengths = np.sqrt(np.einsum("...k,...k->...", first, first) * np.einsum("...k,...k->...", second, second))
-    return np.divide(product, lengths, out=np.zeros_like(product), where=lengths > 0)
+    return np.divide(product, lengths, out=np.full_like(product, np.nan), where=lengths > 0)
 
 
 def band(

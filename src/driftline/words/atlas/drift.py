@@ -10,6 +10,7 @@ import dataclasses
 import numpy as np
 
 DAYS_PER_YEAR = 365.25
+STILL = 1e-12  # of a variance: what remains of it, given the next step, has to be more
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -29,29 +30,37 @@ class Drift:
         decay = np.exp(self.log_regression[later] - self.log_regression[earlier])
         return self.variance[earlier] * decay
 
-    def precision(self, steps: np.ndarray, linked: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
-        """Precision of chains that see some steps only, one chain after the other.
+    def factor(self, steps: np.ndarray, linked: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        r"""Upper bidiagonal factor B of the precision $B^\top B$ of chains that see some steps only.
+
+        Its rows are the conditionals of a step given the next of its chain: one over the standard deviation,
+        and that times the regression, with a minus. A sum of such a row's entries is what pulls towards zero.
 
         Args:
-            steps: Steps of all chains, increasing in each, (R,).
+            steps: Steps of all chains, increasing in each, one chain after the other, (R,).
             linked: Whether a place and the next one belong to the same chain, (R-1,).
 
         Returns:
-            Diagonal and off-diagonal of the precision matrix, and the logarithm of its determinant.
+            Diagonal, (R,), and superdiagonal, (R-1,).
         """
         covariance = np.where(linked, self.covariance(steps[:-1], steps[1:]), 0.0)
-        regression = covariance / self.variance[steps[:-1]]
-        innovation = self.variance[steps].copy()
-        innovation[1:] -= regression * covariance
-        stiffness = 1.0 / innovation
-        diag = stiffness.copy()
-        diag[:-1] += regression**2 * stiffness[1:]
-        return diag, -regression * stiffness[1:], float(np.log(stiffness).sum())
+        regression = covariance / self.variance[steps[1:]]
+        remains = self.variance[steps].copy()
+        remains[:-1] -= regression * covariance
+        still = np.flatnonzero(remains <= STILL * self.variance[steps])
+        if len(still):
+            raise ValueError(
+                f"between steps {steps[still[0]]} and {steps[still[0] + 1]} the prior moves by less than "
+                "double precision can tell from nothing; take a larger drift= or longer steps"
+            )
+        diag = remains**-0.5
+        return diag, -regression * diag[:-1]
 
     def constant(self) -> float:
         """Precision of the value of a path that does not move."""
-        diag, off, _ = self.precision(np.arange(len(self.variance)), np.ones(len(self.variance) - 1, bool))
-        return float(diag.sum() + 2.0 * off.sum())
+        size = len(self.variance)
+        diag, upper = self.factor(np.arange(size), np.ones(size - 1, bool))
+        return float(((diag + np.append(upper, 0.0)) ** 2).sum())
 
 
 def years(dates: np.ndarray) -> np.ndarray:

@@ -12,8 +12,9 @@ from driftline.words.atlas.knots import Knots
 from driftline.words.atlas.model import Atlas
 from driftline.words.atlas.paths import Paths
 from driftline.words.dates import day_in_name, day_of
-from driftline.words.streams import Limits, Tally, decode, lines
+from driftline.words.streams import TO_UTF8, Limits, Tally, decode, lines
 
+REMEDY = "put one into it, as in 1850-12-31.txt, or pass a mapping of dates to files"
 SUFFIXES = (".txt", ".vec", ".txt.gz", ".vec.gz", ".txt.zst", ".vec.zst")
 
 
@@ -87,7 +88,7 @@ def _files(source) -> dict[int, Path]:
 
 def _day(path):
     try:
-        return day_in_name(path.name)
+        return day_in_name(path.name, remedy=REMEDY)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -102,7 +103,7 @@ def _read(path: Path, index: dict[str, int], tally: Tally, limits: Limits) -> tu
     for number, line in rows:
         place = f"{path}, line {number}"
         # Some programs end lines with a space. A word may hold any character but the space that ends it.
-        word, *numbers = decode(line, "utf-8", place).rstrip(" ").split(" ")
+        word, *numbers = decode(line, "utf-8", place, TO_UTF8).rstrip(" ").split(" ")
         if len(numbers) != dim or not word:
             raise ValueError(f"{place}: {len(numbers)} numbers after the word {word!r} instead of {dim}")
         words.append(index.setdefault(word, len(index)))

@@ -36,7 +36,8 @@ class Atlas:
         words: Paths of the words.
         contexts: Paths of the contexts; None if they are not known, as after an import.
         drift: The prior.
-        occurrences: How often each knot's word occurs at its step, (R,).
+        occurrences: How often each knot's word occurs at its step, (R,). A word that occurs at a step without
+            a pair there, alone among words outside of the vocabulary, has no knot and counts as absent.
         tokens: How many words each step has, in the vocabulary or not, (T,).
         settings: How the model was fitted; see `Settings`.
         provenance: Where the counts are from and what fitted them; anything that JSON can say.
@@ -102,7 +103,10 @@ class Atlas:
         return step_of(self.dates, when, length_of_steps(self.provenance))
 
     def occurrences_of(self, word: str) -> np.ndarray:
-        """How often a word occurs at each step, (T,)."""
+        """How often a word occurs at each step, (T,); zero where no pair of words with it was counted.
+
+        `Counts.occurrences` also has steps at which the word occurs without a pair, and those held out.
+        """
         i = self.index(word)
         rows = slice(self.knots.start[i], self.knots.start[i + 1])
         result = np.zeros(len(self), np.int64)
@@ -110,7 +114,7 @@ class Atlas:
         return result
 
     def frequency(self, word: str) -> np.ndarray:
-        """Share of a word in the words of each step, (T,)."""
+        """Share of a word in the words of each step, (T,); see `occurrences_of` for what is counted."""
         return self.occurrences_of(word) / np.maximum(self.tokens, 1)
 
     def trajectory(self, word: str) -> Trajectory:
@@ -120,7 +124,10 @@ class Atlas:
         return Trajectory(word, self.dates, mean, sd, self.occurrences_of(word), self.frequency(word))
 
     def similarity(self, a: str, b: str) -> Similarity:
-        """Cosine of the vectors of two words at every step, with a 90 % credible band."""
+        """Cosine of the vectors of two words at every step, with a 90 % credible band.
+
+        Where a word has no vector the cosine is NaN; a posterior's band is then that of any direction.
+        """
         mean_a, variance_a = self.words.of_word(self.index(a))
         mean_b, variance_b = self.words.of_word(self.index(b))
         cosine = cosines(mean_a, mean_b)
@@ -143,7 +150,7 @@ class Atlas:
     def neighbors(
         self, word: str, when: Any, n: int = 10, *, min_count: int = 1, window: int = WINDOW
     ) -> Neighbors:
-        """The words closest to a word at a date.
+        """The words closest to a word at a date, at which it needs a vector that is not zero.
 
         Args:
             word: A word.
@@ -164,7 +171,7 @@ class Atlas:
 
         Args:
             word: A word.
-            at: Date of its vector.
+            at: Date of its vector, which must not be zero.
             when: Date at which the closest words are looked for.
             n: How many.
             min_count: Words that occur less often around `when` are left out.
@@ -230,7 +237,10 @@ class Atlas:
         )
 
     def support(self, step: int, window: int = WINDOW) -> np.ndarray:
-        """How often each word occurs at a step and at some on either side of it, (V,)."""
+        """How often each word occurs at a step and at some on either side of it, (V,).
+
+        See `occurrences_of` for what is counted.
+        """
         near = np.abs(self.knots.step - step) <= window
         counts = np.bincount(self.knots.word[near], self.occurrences[near], len(self.vocabulary))
         return counts.astype(np.int64)

@@ -33,6 +33,8 @@ def closest(
     """
     mean, variance = atlas.words.at_step(step)
     own_mean, own_variance = atlas.words.at_step(source, np.array([word]))
+    if not own_mean.any():
+        raise ValueError(_without_vector(atlas, word, source))
     supports = atlas.support(source, window), atlas.support(step, window)
     rotation = None if source == step else _rotation(atlas, source, mean, supports)
     similarities = cosines(own_mean if rotation is None else own_mean @ rotation.T, mean)
@@ -43,11 +45,8 @@ def closest(
     top = rank[candidate[rank]][:n]
     found = None
     if variance is not None and own_variance is not None:
-        covariance = np.zeros((len(top), atlas.dim))
-        if atlas.words.is_joint and word in top:
-            covariance[top == word] = atlas.words.covariance(np.array([word]), source, step)
-        others = Gaussian(mean[top], variance[top])
-        found = band(Gaussian(own_mean, own_variance), others, covariance, rotation)
+        sides = Gaussian(own_mean, own_variance), Gaussian(mean[top], variance[top])
+        found = _closest_band(atlas, word, (source, step), sides, top, rotation)
     return Neighbors(
         word=atlas.vocabulary[word],
         vector_date=atlas.dates[source],
@@ -129,6 +128,40 @@ def changed(
         threshold=threshold,
         num_changed=None if probabilities is None else int((known & (probabilities >= threshold)).sum()),
         num_compared=int(known.sum()),
+    )
+
+
+def steps_with_vector(atlas: "Atlas", word: int) -> np.ndarray:
+    """Steps at which a word has a vector that is not zero."""
+    return np.flatnonzero(atlas.words.of_word(word)[0].any(1))
+
+
+def _closest_band(atlas, word, steps, sides, top, rotation):
+    """Band of the cosines of a word at one step and the closest at another, perhaps itself among them."""
+    own = top == word
+    covariance = np.zeros((len(top), atlas.dim))
+    if atlas.words.is_joint and own.any():
+        covariance[own] = atlas.words.covariance(np.array([word]), *steps)
+    found = band(sides[0], sides[1], covariance, rotation)
+    if not atlas.words.is_joint:
+        # How the errors of a word at two dates depend on each other is not known then.
+        for numbers in found:
+            numbers[own] = np.nan
+    return found
+
+
+def _without_vector(atlas, word, step):
+    known = steps_with_vector(atlas, word)
+    what = f"{atlas.vocabulary[word]!r} has no vector at {atlas.dates[step]}"
+    if not len(known):
+        return (
+            f"{what}, nor at any other date: the fit has seen no pair of words with it; choose another word"
+        )
+    nearest = known[np.abs((atlas.dates[known] - atlas.dates[step]).astype(np.int64)).argmin()]
+    return (
+        f"{what}, where the fit knows nothing of it; it has one at {len(known)} of {len(atlas)} dates, from "
+        f"{atlas.dates[known[0]]} to {atlas.dates[known[-1]]}, and {atlas.dates[nearest]} is the nearest: "
+        "ask for one of these"
     )
 
 

@@ -65,7 +65,9 @@ class Neighbors(Answer):
         date: The step of the words found.
         words: The words found, closest first, (n,).
         similarities: Cosines of the mean vectors.
-        expected: Posterior means of the cosines, or None for point estimates.
+        expected: Posterior means of the cosines, or None for point estimates. Where the word is compared with
+            itself at another date and the method has no joint posterior of two dates, this is NaN, as are
+            the quantiles.
         lower: 5 % quantiles.
         upper: 95 % quantiles.
         support: How often each word found occurs around the date.
@@ -108,7 +110,8 @@ class Similarity(Answer):
         a: A word.
         b: Another.
         dates: The steps, (T,).
-        cosine: Cosine of the mean vectors.
+        cosine: Cosine of the mean vectors; NaN where one of the two words has none, since the method knows
+            nothing of it there.
         mean: Posterior mean of the cosine; the cosine itself for point estimates.
         lower: 5 % quantiles, or None for point estimates.
         upper: 95 % quantiles.
@@ -135,8 +138,8 @@ class Similarity(Answer):
             "mean": None if self.lower is None else self.mean,
             "lower": self.lower,
             "upper": self.upper,
-            self.a: self.a_occurrences,
-            **({} if self.a == self.b else {self.b: self.b_occurrences}),
+            f"count {self.a}": self.a_occurrences,
+            **({} if self.a == self.b else {f"count {self.b}": self.b_occurrences}),
         }
 
     def title(self):  # noqa: D102

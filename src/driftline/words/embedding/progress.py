@@ -1,6 +1,7 @@
 """Progress of a fit of word embeddings, for people and for functions."""
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -29,6 +30,19 @@ class FitProgress(NamedTuple):
     left: float | None
 
 
+class _Spent(NamedTuple):
+    """Passes of one kind so far, what they took, and what the first did, which compiles."""
+
+    passes: int
+    total: float
+    first: float
+
+    @property
+    def mean(self) -> float:
+        """Seconds of a pass, of those after the first if there are any."""
+        return self.first if self.passes == 1 else (self.total - self.first) / (self.passes - 1)
+
+
 class FitReporter:
     """Tells a user's function, or a terminal, how far a fit is.
 
@@ -39,8 +53,12 @@ class FitReporter:
 
     def __init__(self, progress: bool | None | Callable[[FitProgress], object], plan: list[str]):
         self._plan = plan
+        self._phases = list(dict.fromkeys(plan))
+        if len(self._phases) == len(plan):
+            self._phases = [""]  # each pass has a name of its own, such as a date: all are of one kind
+        self._to_come: Counter[str] | None = None
         self._started = self._last = time.monotonic()
-        self._spent: dict[str, list[float]] = {}
+        self._spent: dict[str, _Spent] = {}
         self._line = Line()
         self._shown: dict[str, str] = {}
         self._tell = listener(progress, self._write)
@@ -55,7 +73,7 @@ class FitReporter:
         """Report that `done` passes are done."""
         now = time.monotonic()
         phase = self._plan[done - 1]
-        self._spent.setdefault(phase, []).append(now - self._last)
+        self._note(done, now - self._last)
         self._last = now
         if self._tell is not None:
             told = FitProgress(
@@ -63,17 +81,28 @@ class FitReporter:
             )
             self._tell(told)
 
+    def _note(self, done, seconds):
+        """Keep account of a pass: once through the plan at the first, then by what is added."""
+        if self._to_come is None:
+            self._to_come = Counter(map(self._kind, range(done, len(self._plan))))
+        else:
+            self._to_come[self._kind(done - 1)] -= 1
+        kind = self._kind(done - 1)
+        passes, total, first = self._spent.get(kind, _Spent(0, 0.0, seconds))
+        self._spent[kind] = _Spent(passes + 1, total + seconds, first)
+
+    def _kind(self, index):
+        return self._plan[index] if len(self._phases) > 1 else self._phases[0]
+
     def _left(self, done):
         """From the time that passes of the same phase took; of phases to come, as long as the last one."""
-        if done < 2:
+        if done < 2 or self._to_come is None:
             return None
         seconds, known = 0.0, 0.0
-        for phase in dict.fromkeys(self._plan):
-            if phase in self._spent:
-                # The first pass of a phase compiles.
-                times = self._spent[phase][1:] or self._spent[phase]
-                known = sum(times) / len(times)
-            seconds += known * self._plan[done:].count(phase)
+        for kind in self._phases:
+            if kind in self._spent:
+                known = self._spent[kind].mean
+            seconds += known * self._to_come[kind]
         return seconds
 
     def _write(self, progress):

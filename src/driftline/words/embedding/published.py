@@ -17,7 +17,7 @@ from jaxtyping import Array
 
 from driftline.families import GaussMarkov
 from driftline.infer import adam
-from driftline.linalg import tridiagonal
+from driftline.linalg import bidiagonal, tridiagonal
 from driftline.words.embedding import chains, likelihood
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
@@ -52,13 +52,12 @@ class PublishedSmoother:
     def begin(self) -> dict[str, Any]:
         """Mean zero, and the prior's precision."""
         shape = (len(self.problem.knots), self.problem.settings.dim)
-        diag, upper = tridiagonal.cholesky(self.chains.diag, self.chains.off)
         state = {}
         for side in SIDES:
             state |= {
                 f"{side}_natural": jnp.zeros(shape, self.problem.dtype),
-                f"{side}_diag": jnp.broadcast_to(diag, shape).copy(),
-                f"{side}_upper": jnp.broadcast_to(upper, (shape[0] - 1, shape[1])).copy(),
+                f"{side}_diag": jnp.broadcast_to(self.chains.diag, shape).copy(),
+                f"{side}_upper": jnp.broadcast_to(self.chains.upper, (shape[0] - 1, shape[1])).copy(),
             }
         moments = {
             f"{kind}_{name}": jnp.zeros_like(array)
@@ -162,7 +161,7 @@ def _take(prior, linked, state, rows):
     priors, links, part = [], [], {}
     for side, places in zip(SIDES, rows, strict=True):
         ahead = places[:-1]  # the last row of a chain has no link, whichever row follows it here
-        priors.append(prior._replace(diag=take(prior.diag, places, 1), off=take(prior.off, ahead, 0)))
+        priors.append(chains.Chains(take(prior.diag, places, 1), take(prior.upper, ahead, 0)))
         links.append(take(linked, ahead, False))
         for name in _of_side(state, side):
             fill = 1 if name == f"{side}_diag" else 0
@@ -258,8 +257,8 @@ def slope_of_elbo(
         deviation: The draw less the mean.
         slope: Derivative of the log-likelihood at the draws of both sides, by this one.
     """
-    diag, off = jnp.broadcast_to(prior.diag, draw.shape), jnp.broadcast_to(prior.off, draw[1:].shape)
-    score = slope - tridiagonal.matvec(diag, off, draw)
+    factor = jnp.broadcast_to(prior.diag, draw.shape), jnp.broadcast_to(prior.upper, draw[1:].shape)
+    score = slope - bidiagonal.matvec_transposed(*factor, bidiagonal.matvec(*factor, draw))
     return jax.tree.map(jnp.add, q.pull_back(deviation, score), q.entropy_gradient())
 
 
@@ -299,9 +298,11 @@ def _band(diag, upper):
 
 @functools.partial(jax.jit, static_argnames="side")
 def _divergence(prior, state, side):
-    """KL divergence of one side from the prior."""
+    """KL divergence of one side from the prior; the trace by conditionals on the next row, as in `chains`."""
     diag, upper = state[f"{side}_diag"], state[f"{side}_upper"]
-    variances, lags = tridiagonal.band_of_inverse(diag, upper)
-    trace = jnp.sum(variances * prior.diag + jnp.pad(2.0 * lags * prior.off, ((0, 1), (0, 0))) - 1.0)
-    log_det = jnp.sum(2.0 * jnp.log(diag) - prior.log_det / len(diag))
+    variances = tridiagonal.band_of_inverse(diag, upper)[0]
+    ratio = prior.diag / diag
+    carried = (prior.upper - ratio[:-1] * upper) ** 2 * variances[1:]
+    trace = jnp.sum(ratio**2 - 1.0 + jnp.pad(carried, ((0, 1), (0, 0))))
+    log_det = jnp.sum(-2.0 * jnp.log(ratio))
     return 0.5 * (trace + log_det + jnp.sum(state[f"{side}_natural"] ** 2))

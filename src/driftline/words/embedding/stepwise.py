@@ -159,7 +159,7 @@ def _turn(found, state, present, before):
     if not len(shared):
         return
     here = found["words"][np.searchsorted(present, shared)]
-    rotation = common_rotation(here, state["now_words"][shared], np.ones(len(shared), here.dtype))
+    rotation = common_rotation(here, state["now_words"][shared], np.ones(len(shared))).astype(here.dtype)
     for name in ("words", "contexts"):
         found[name] = found[name] @ rotation.T
 

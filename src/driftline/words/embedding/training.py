@@ -174,8 +174,8 @@ def _look(trainer, problem, held_out, state, done):
     if not np.isfinite(objective):
         raise ArithmeticError(
             f"the objective is {objective} after {done} passes of {len(plan)} (phase {phase}): the fit "
-            f"diverged; take a smaller drift= (now {problem.settings.drift}) "
-            f"or scale= (now {problem.settings.scale})"
+            f"diverged, under a prior that is too wide for these counts; take a smaller scale= (now "
+            f"{problem.settings.scale}), or drift= if it is far above 0.001 (now {problem.settings.drift})"
         )
     if not len(held_out) or phase == "level":
         return objective, None
