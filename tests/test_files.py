@@ -24,6 +24,14 @@ def test_what_is_written_is_read_back(path):
         assert arrays[name].dtype == array.dtype
 
 
+@pytest.mark.parametrize("dtype", [">f8", ">i4", "<f4", "u1"])
+def test_arrays_of_either_byte_order_are_read_back(dtype, tmp_path):
+    array = np.arange(6).reshape(2, 3).astype(dtype).T
+    files.write(tmp_path / "file", "thing", 1, {"a": array}, {})
+    arrays, _ = files.read(tmp_path / "file", "thing", 1)
+    np.testing.assert_array_equal(arrays["a"], array)
+
+
 def test_every_flipped_byte_is_noticed(path):
     good = path.read_bytes()
     for place in range(len(good)):

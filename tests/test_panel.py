@@ -1,5 +1,6 @@
 """Many series in one call, against fits of each of them alone."""
 
+import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import pytest
@@ -49,6 +50,26 @@ def test_a_matrix_is_fitted_as_its_columns_are(model):
     np.testing.assert_allclose(panel.elbo, sum(panel[i].elbo for i in panel))
 
 
+def test_arrays_that_a_function_takes_are_the_same_for_all_series_and_steps():
+    def likelihood(x, z, p):
+        return -jnp.sum(p["weights"] * (x - z) ** 2)
+
+    own = dl.Likelihood(likelihood, params={"weights": np.array([0.5, 1.0, 3.0])}, elementwise=True)
+    model, x = dl.Model(dl.RandomWalk(0.5), own), counts(3, 2)
+    x[np.isnan(x)] = 1.0
+    panel = dl.fit(model, x)
+    for i in range(2):
+        assert_same(
+            panel[i],
+            dl.fit(
+                dl.Model(
+                    dl.RandomWalk(0.5), dl.Likelihood(lambda x, z: -4.5 * (x - z) ** 2, elementwise=True)
+                ),
+                x[:, i],
+            ),
+        )
+
+
 def test_more_series_than_one_call_takes():
     x = np.tile(counts(20, 6), (1, 101))  # 606, with the last call going over some twice
     panel = dl.fit(MODEL, x)
@@ -72,6 +93,56 @@ def test_a_frame_keeps_its_columns_and_dates():
     assert table.loc[("north", dates[3]), "observed"] == 6
     forecast = panel["north"].forecast(2)
     assert forecast.mean.shape == (2,)
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo"])
+def test_a_frame_with_a_time_zone_keeps_its_gaps(zone):
+    dates = pd.to_datetime(["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-06"]).tz_localize(zone)
+    frame = pd.DataFrame({"north": [3, 4, None, 6], "south": [1, None, 2, 2]}, index=dates)
+    panel = dl.fit(MODEL, frame)
+    for series in panel.series:
+        np.testing.assert_allclose(series.gaps, [1.0, 3.0, 1.0])
+        np.testing.assert_array_equal(series.times, dates.tz_convert(None).to_numpy())
+
+
+def test_dated_series_of_a_panel_have_one_unit_of_time():
+    days, weeks = (pd.date_range("2024-01-01", periods=n, freq=f) for n, f in ((9, "D"), (4, "7D")))
+    x = {
+        "daily": pd.Series(np.arange(9.0), index=days),
+        "weekly": pd.Series(np.arange(4.0), index=weeks),
+        "single": pd.Series([2.0], index=weeks[:1]),
+    }
+    model = dl.Model(dl.RandomWalk(0.3), dl.Poisson())
+    panel = dl.fit(model, x)
+    assert {series.unit for series in panel.series} == {np.timedelta64(1, "D")}  # the median of all gaps
+    np.testing.assert_allclose(panel["weekly"].mean, dl.fit(model, np.arange(4.0), times=[0, 7, 14, 21]).mean)
+    assert_same(panel["weekly"], dl.fit(model, x["weekly"], time_unit=np.timedelta64(1, "D")))
+    chosen = dl.fit(model, x, time_unit=np.timedelta64(7, "D"))
+    np.testing.assert_allclose(chosen.series[0].gaps, 1 / 7)
+    with pytest.raises(TypeError, match="series 'daily': time_unit=7 does not say"):
+        dl.fit(model, x, time_unit=7)
+
+
+@pytest.mark.parametrize(
+    ("names", "levels"),
+    [
+        ([("north", 1), ("north", 2), ("south", 1)], ["series_0", "series_1", "time"]),
+        ([("north", 1), "south", ("south",)], ["series", "time"]),
+    ],
+)
+def test_series_with_tuples_for_names_make_a_frame(names, levels):
+    panel = dl.fit(MODEL, dict(zip(names, ([1, 2, 3], [4, 5], [6]), strict=True)))
+    table = panel.to_frame()
+    assert table.index.names == levels
+    assert list(table["observed"]) == [1, 2, 3, 4, 5, 6]
+    found = [row[:-1] if len(levels) == 3 else row[0] for row in table.index]
+    assert found == [names[i] for i in (0, 0, 0, 1, 1, 2)]
+
+
+def test_a_frame_with_columns_of_several_levels_makes_a_frame():
+    columns = pd.MultiIndex.from_tuples([("north", "a"), ("south", "b")])
+    table = dl.fit(MODEL, pd.DataFrame([[1, 2], [3, 4]], columns=columns)).to_frame()
+    assert table.loc[("south", "b", 1), "observed"] == 4
 
 
 def test_series_of_different_length_and_times():

@@ -1,3 +1,5 @@
+import dataclasses
+
 import jax.numpy as jnp
 import numpy as np
 import pandas
@@ -5,6 +7,7 @@ import pytest
 from scipy import stats
 
 import driftline as dl
+from driftline import files
 
 DATES = np.array(["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-06"], dtype="datetime64[D]")
 
@@ -70,13 +73,50 @@ def test_a_saved_posterior_comes_back_the_same(post, tmp_path):
     np.testing.assert_array_equal(refit.mean, post.mean)
 
 
-@pytest.mark.parametrize("structure", ["chains", "block"])
-def test_history_and_every_family_are_saved(structure, tmp_path):
-    model = dl.Model(dl.RandomWalk(shape=(2,)), lambda x, z: -jnp.sum((x - z) ** 2))
-    post = dl.fit(model, np.ones((3, 2)), method="bbvi", structure=structure, max_iterations=100)
+@pytest.mark.parametrize("resolution", ["Y", "D", "s", "us"])
+def test_dates_that_nanoseconds_do_not_reach_are_saved(resolution, tmp_path):
+    times = np.array(["1066-01-01", "1500-01-01", "2500-01-01"], dtype=f"datetime64[{resolution}]")
+    post = dl.fit(dl.Model(dl.RandomWalk(), dl.Gaussian()), [1.0, 2.0, 4.0], times=times, method="exact")
     post.save(tmp_path / "post")
     again = dl.load(tmp_path / "post")
-    assert type(again.q) is type(post.q)
+    np.testing.assert_array_equal(again.times, times)
+    assert again.times.dtype == times.dtype
+    assert again.time_unit == post.time_unit > np.timedelta64(1, "D")
+
+
+def test_files_with_dates_in_nanoseconds_are_still_read(post, tmp_path):
+    post.save(tmp_path / "new")
+    arrays, facts = files.read(tmp_path / "new", "posterior", 1)
+    arrays["times"] = post.times.astype("datetime64[ns]").astype(np.int64)
+    facts |= {"dates": facts.pop("times"), "time_unit_ns": facts.pop("time_unit")[0]}
+    files.write(tmp_path / "old", "posterior", 1, arrays, facts)
+    again = dl.load(tmp_path / "old")
+    np.testing.assert_array_equal(again.times, post.times)
+    assert again.times.dtype == post.times.dtype
+    assert again.time_unit == post.time_unit
+
+
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        (dl.GaussMarkov, {"method": "bbvi"}),
+        (dl.BlockGaussMarkov, {"method": "bbvi", "structure": "block"}),
+        (dl.MeanField, {"method": "mean-field"}),
+        (dl.FullRank, {"method": "bbvi"}),
+    ],
+)
+def test_history_and_every_family_are_saved(family, options, tmp_path):
+    model = dl.Model(dl.RandomWalk(shape=(2,)), lambda x, z: -jnp.sum((x - z) ** 2))
+    post = dl.fit(model, np.ones((3, 2)), max_iterations=100, **options)
+    if family is dl.FullRank:  # no method fits one, but it is a posterior as good as any
+        factor = np.eye(6) + np.triu(np.full((6, 6), 0.3), 1)
+        post = dataclasses.replace(post, q=dl.FullRank(post.q.mean, jnp.asarray(factor)))
+    post.save(tmp_path / "post")
+    again = dl.load(tmp_path / "post")
+    assert type(again.q) is family
+    for name in ("mean", "sd"):
+        np.testing.assert_array_equal(getattr(again, name), getattr(post, name))
+    np.testing.assert_array_equal(again.sample(3), post.sample(3))
     np.testing.assert_array_equal(again.history["elbo"], post.history["elbo"])
     assert again.model is None  # functions are not written to files
 

@@ -86,6 +86,15 @@ def test_paths_can_be_drawn_without_a_way_to_draw_observations():
     assert post.forecast(3).sample(4).shape == (4, 3)
 
 
+def test_a_function_of_single_numbers_has_a_density():
+    own = dl.Model(
+        dl.RandomWalk(), lambda x, z: -0.5 * ((x - z) / 0.1) ** 2 - jnp.log(0.1 * jnp.sqrt(2 * jnp.pi))
+    )
+    ours = dl.Model(dl.RandomWalk(), dl.Gaussian(0.1))
+    one, other = (dl.fit(model, [1.0, 2.0]).forecast(2).log_density([1.5, 0.0]) for model in (own, ours))
+    np.testing.assert_allclose(one, other, rtol=1e-9)
+
+
 def test_a_likelihood_of_whole_steps_has_no_density_for_each_number():
     model = dl.Model(dl.RandomWalk(shape=(2,)), lambda x, z: -jnp.sum((x - z) ** 2))
     with pytest.raises(ValueError, match="Likelihood sees a step as a whole"):

@@ -35,7 +35,7 @@ def write(
         arrays: Arrays of numbers or booleans.
         facts: Anything that JSON can say.
     """
-    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    arrays = {name: _little_endian(array) for name, array in arrays.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in KINDS:
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which is not a kind of number")
@@ -71,6 +71,12 @@ def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np
     if metadata.pop("sha256", None) != _digest(metadata, arrays):
         raise ValueError(f"{path} is damaged: its content does not match its checksum; write it anew")
     return arrays, json.loads(metadata["facts"])
+
+
+def _little_endian(array) -> np.ndarray:
+    """The array as safetensors stores it, so that the checksum is that of what will be read."""
+    array = np.asarray(array, order="C")
+    return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
 
 
 def _metadata(file) -> dict[str, str]:

@@ -47,9 +47,9 @@ def fit(
             A matrix or a frame with a column for each of many series, or a dict of them, which may differ
             in length and times, is a panel.
         times: Numbers or dates of the steps, increasing; None for equal steps, or for the dates of a
-            pandas index.
+            pandas index. Dates with a time zone become those of UTC.
         time_unit: What one unit of time is if `times` are dates, such as `np.timedelta64(1, "D")`;
-            None for their median gap.
+            None for their median gap, in a panel for the median of all gaps of all series.
         method: "newton" (natural-gradient steps: fast, deterministic), "bbvi" (the paper), "mean-field"
             (a baseline without correlations in time), or "exact" (linear and Gaussian models only).
         structure: "chains" for one independent chain per element of the path, "block" for one chain that

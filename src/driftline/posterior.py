@@ -210,13 +210,13 @@ class Posterior:
         if self.quantiles is not None:
             arrays["quantiles"] = self.quantiles
         dates = self.times.dtype.kind == "M"
-        times = self.times.astype("datetime64[ns]").astype(np.int64) if dates else self.times
-        unit = None if self.time_unit is None else int(self.time_unit.astype("timedelta64[ns]").astype(int))
+        times = self.times.astype(np.int64) if dates else self.times
+        unit = self.time_unit
         facts = {
             "family": type(self.q).__name__,
             "model": None if self.model is None else to_spec(self.model),
-            "dates": str(self.times.dtype) if dates else None,
-            "time_unit_ns": unit,
+            "times": str(self.times.dtype) if dates else None,
+            "time_unit": None if unit is None else [int(unit.astype(np.int64)), str(unit.dtype)],
             "parameters": list(self.parameters),
             **{name: getattr(self, name) for name in _PLAIN},
         }
@@ -266,10 +266,7 @@ _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")
 def load(path: str | os.PathLike) -> Posterior:
     """Read a posterior that `Posterior.save` wrote."""
     arrays, facts = files.read(path, KIND, VERSION)
-    times = arrays["times"]
-    if facts["dates"] is not None:
-        times = times.astype("datetime64[ns]").astype(facts["dates"])
-    unit = facts["time_unit_ns"]
+    times, unit = _times(arrays["times"], facts)
     with jax.enable_x64(True):
         leaves = {name[2:]: jnp.asarray(array) for name, array in arrays.items() if name[:2] == "q."}
         q = FAMILIES[facts["family"]](**leaves)
@@ -278,7 +275,7 @@ def load(path: str | os.PathLike) -> Posterior:
         model=None if facts["model"] is None else from_spec(facts["model"]),
         values=arrays["values"],
         times=times,
-        time_unit=None if unit is None else np.timedelta64(unit, "ns"),
+        time_unit=unit,
         history={
             name.removeprefix("history."): array
             for name, array in arrays.items()
@@ -291,3 +288,14 @@ def load(path: str | os.PathLike) -> Posterior:
         quantiles=arrays.get("quantiles"),
         **{name: facts[name] for name in _PLAIN},
     )
+
+
+def _times(times, facts):
+    """The times of the steps and their unit; early files have all dates in nanoseconds."""
+    dates, unit = facts.get("times"), facts.get("time_unit")
+    if "time_unit_ns" in facts:
+        dates, nanoseconds = facts["dates"], facts["time_unit_ns"]
+        times = times if dates is None else times.astype("datetime64[ns]")
+        unit = None if nanoseconds is None else (nanoseconds, "timedelta64[ns]")
+    times = times if dates is None else times.astype(dates)
+    return times, None if unit is None else np.int64(unit[0]).astype(unit[1])

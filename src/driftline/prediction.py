@@ -16,16 +16,17 @@ import numpy as np
 
 from driftline.families import AbstractFamily
 from driftline.infer import newton
+from driftline.infer.curvature import is_elementwise
 from driftline.infer.density import log_marginal
 from driftline.infer.given_numbers import fit_points
 from driftline.infer.marginals import mixture_quantiles
 from driftline.infer.start import begin, starting_family
 from driftline.intervals import central
 from driftline.learnt import LearntNumber
-from driftline.models.black_box import is_elementwise
+from driftline.models.likelihoods import is_per_step
 from driftline.models.model import Model
 from driftline.models.observations import as_times, observe, pad
-from driftline.models.parameters import with_values
+from driftline.models.parameters import numbers_of, with_values
 
 SAME_TIME = 1e-9  # of a median gap, within which two times are one
 POINTS_AT_ONCE = 1 << 13  # of the learnt numbers, times observations
@@ -69,7 +70,7 @@ class Prediction:
     def log_density(self, x: Any) -> np.ndarray:
         """Log predictive density of every observation at these times, each on its own; NaN where x is."""
         x = np.asarray(x, dtype=np.float64)
-        if not is_elementwise(self._model.likelihood):
+        if not is_elementwise(self._model):
             raise ValueError(
                 f"{type(self._model.likelihood).__name__} sees a step as a whole, so that no observation has "
                 "a density of its own; score draws from post.forecast(...).sample(n) yourself"
@@ -122,7 +123,7 @@ def predict(
         parameters: The learnt numbers.
         structure: "chains" or "block".
     """
-    if any(np.ndim(leaf) and len(leaf) == len(values) for leaf in jax.tree.leaves(model.likelihood)):
+    if any(is_per_step(model.likelihood, leaf, values) for leaf in numbers_of(model.likelihood)):
         raise ValueError(
             "the likelihood has a number for every observed step, such as an exposure, and none for new "
             "times; fit the longer series yourself, with NaN where nothing was observed"

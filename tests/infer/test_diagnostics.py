@@ -1,5 +1,7 @@
 """The verdict on a fit, against brute-force importance sampling, closed forms and ArviZ."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -220,6 +222,45 @@ def test_exposures_that_belong_to_single_steps_are_cut_up():
     _, weights = weighted_prior_paths(with_exposure, x)
     error = weights.std() / weights.mean() / np.sqrt(len(weights))
     assert abs(found.log_evidence - np.log(weights.mean())) < 4 * np.hypot(error, found.gap_error)
+
+
+def test_as_many_elements_as_steps_are_not_taken_for_steps():
+    scale = np.array([0.3, 1.0, 4.0])
+    model = dl.Model(dl.RandomWalk(0.5, shape=(3,)), dl.Gaussian(scale))
+    x = np.array([[0.2, 1.0, -3.0], [0.4, 0.0, 5.0], [0.1, 2.0, 1.0]])
+    with jax.numpy_rank_promotion("allow"):
+        found = dl.fit(model, x, method="exact").diagnose()
+    alone = [
+        dl.fit(dl.Model(dl.RandomWalk(0.5), dl.Gaussian(scale[i])), x[:, i], method="exact") for i in range(3)
+    ]
+    np.testing.assert_allclose(found.log_evidence, sum(post.elbo for post in alone), rtol=1e-10)
+    assert found.gap_error < 1e-8
+
+
+def test_params_of_a_function_are_the_same_at_all_steps():
+    def likelihood(x, z, p):
+        return -0.5 * jnp.sum(p["weights"] * (x - z) ** 2)
+
+    # As many numbers as there are steps.
+    own = dl.Likelihood(likelihood, params={"weights": np.array([1.0, 0.5, 3.0])})
+    model = dl.Model(dl.RandomWalk(0.5, shape=(3,)), own)
+    x = np.array([[0.2, 1.0, -3.0], [0.4, 0.0, 5.0], [0.1, 2.0, 1.0]])
+    exact = dl.fit(model, x, method="exact")
+    found = exact.diagnose()
+    np.testing.assert_allclose(found.log_evidence, exact.elbo, rtol=1e-10)
+    assert found.gap_error < 1e-8
+
+
+def test_the_error_of_the_elbo_is_not_that_of_the_evidence():
+    post = dl.fit(dl.Model(dl.RandomWalk(0.5), dl.Poisson()), [0, 3, 2, 1, 5], method="bbvi")
+    assert post.elbo_error > 0
+    found = post.diagnose()
+    np.testing.assert_allclose(found.gap_error, np.hypot(found.log_evidence_error, post.elbo_error))
+    assert f"{found.log_evidence:.3f} ± {found.log_evidence_error:.3f}" in str(found)
+    assert f"{found.gap:.3f} ± {found.gap_error:.3f} nats" in str(found)
+    # Another error of the ELBO says nothing about the evidence.
+    surer = dataclasses.replace(post, elbo_error=0.0).diagnose()
+    assert surer.log_evidence_error == found.log_evidence_error == surer.gap_error
 
 
 def test_a_model_that_was_not_kept_is_asked_for(tmp_path):

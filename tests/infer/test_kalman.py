@@ -112,6 +112,65 @@ def test_an_improper_posterior_is_refused():
         dl.fit(growing, [1.0, 2.0], method="exact")
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1.0, 1e9])
+@pytest.mark.parametrize("structure", ["chains", "block"])
+def test_what_is_linear_and_gaussian_does_not_depend_on_the_units(unit, structure):
+    x = unit * np.array([0.5, 1.0, np.nan, 3.0, -1.0])
+    heavy = dl.Model(dl.RandomWalk(unit), dl.StudentT(4.0, unit))
+    with pytest.raises(ValueError, match="curvature of the log joint at step . changes with the path"):
+        dl.fit(heavy, x, method="exact", structure=structure)
+    gaussian = dl.Model(dl.RandomWalk(unit), lambda x, z: -0.5 * jnp.sum(((x - z) / unit) ** 2))
+    post = dl.fit(gaussian, x, method="exact", structure=structure)
+    same = dl.fit(dl.Model(dl.RandomWalk(unit), dl.Gaussian(unit)), x, method="exact")
+    np.testing.assert_allclose(post.mean, same.mean, rtol=1e-9)
+    np.testing.assert_allclose(post.sd, same.sd, rtol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e-9, 1e9])
+def test_a_prior_of_any_width_does_not_hide_a_likelihood_that_bends(scale):
+    heavy = dl.Model(dl.RandomWalk(scale), dl.StudentT(4.0, 1.0))
+    with pytest.raises(ValueError, match="needs a model that is linear and Gaussian"):
+        dl.fit(heavy, [0.5, 1.0, np.nan, 3.0, -1.0], method="exact")
+
+
+@pytest.mark.parametrize("noise", [1e-9, 1e9])
+def test_a_likelihood_of_any_width_does_not_hide_a_prior_that_bends(noise):
+    bent = dl.MarkovPrior(lambda z: -0.5 * z**2, lambda z, before, dt: -0.5 * (z - jnp.sin(before)) ** 2)
+    with pytest.raises(ValueError, match="needs a model that is linear and Gaussian"):
+        dl.fit(dl.Model(bent, dl.Gaussian(noise)), [0.5, 1.0, np.nan, 3.0, -1.0], method="exact")
+
+
+def test_elements_in_very_different_units_are_linear_and_gaussian_together():
+    units, mixing = np.array([1e-9, 1e9]), np.array([[1.0, 0.3], [-0.2, 1.0]])
+
+    def likelihood(x, z):
+        return -0.5 * jnp.sum((x - mixing @ (z / units)) ** 2)
+
+    prior = dl.RandomWalk(units, initial_scale=units, shape=(2,))
+    x = np.random.default_rng(1).normal(size=(5, 2))
+    post = dl.fit(dl.Model(prior, likelihood), x, method="exact")
+    same = dl.Model(dl.RandomWalk(shape=(2,)), lambda x, z: -0.5 * jnp.sum((x - mixing @ z) ** 2))
+    expected = dl.fit(same, x, method="exact")
+    np.testing.assert_allclose(post.mean / units, expected.mean, rtol=1e-9)
+    np.testing.assert_allclose(post.sd / units, expected.sd, rtol=1e-9)
+
+
+def test_a_likelihood_that_bends_only_where_the_posterior_would_be_is_found_out():
+    def huber(x, z):
+        off = jnp.abs(x - z)
+        return jnp.where(off < 5.0, -0.5 * off**2, 12.5 - 5.0 * off)
+
+    # A slope of 5 and a variance of 100 take the mean from 0 to 500.
+    with pytest.raises(ValueError, match="needs a model that is linear and Gaussian"):
+        dl.fit(dl.Model(dl.RandomWalk(initial_scale=10.0), huber), [515.0], method="exact")
+
+
+def test_paths_of_two_axes_are_compared_element_by_element():
+    model = dl.Model(dl.RandomWalk(shape=(3, 3)), dl.StudentT(4.0, 1.0))
+    with pytest.raises(ValueError, match="needs a model that is linear and Gaussian"):
+        dl.fit(model, np.ones((2, 3, 3)), method="exact")
+
+
 @pytest.mark.skipif(not REFERENCE.exists(), reason="the published posterior is not at hand")
 def test_the_published_brownian_motion_with_a_gap():
     reference = json.loads(REFERENCE.read_text())

@@ -118,3 +118,8 @@ def test_expectations_in_closed_form_are_those_of_quadrature(likelihood):
 
 def test_other_likelihoods_have_no_closed_form():
     assert dl.Bernoulli().expected_terms(*(jnp.ones(2),) * 3) is None
+
+
+def test_the_number_of_trials_is_known():
+    with pytest.raises(TypeError, match=r"Binomial\(trials=...\) is a known number .* cannot be learnt"):
+        dl.Binomial(dl.learn(10.0))

@@ -1,12 +1,15 @@
 import datetime
 
+import jax.numpy as jnp
 import numpy as np
 import pandas
 import polars
 import pytest
 
 import driftline as dl
-from driftline.models.observations import as_times, as_values, observe
+from driftline.models.likelihoods import is_per_step
+from driftline.models.observations import as_times, as_values, observe, pad
+from driftline.models.parameters import numbers_of
 
 EXPECTED = [1.0, np.nan, 3.0]
 
@@ -18,6 +21,8 @@ EXPECTED = [1.0, np.nan, 3.0]
         (1.0, float("nan"), 3.0),
         np.array([1.0, np.nan, 3.0], dtype=np.float32),
         np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, False]),
+        np.ma.masked_array([1, 2, 3], mask=[False, True, False]),
+        np.ma.masked_array([1, "two", 3], mask=[False, True, False], dtype=object),
         pandas.Series([1.0, None, 3.0]),
         pandas.Series([1, None, 3], dtype="Int64"),
         polars.Series([1, None, 3]),
@@ -46,6 +51,11 @@ DAYS = ["2024-01-01", "2024-01-02", "2024-01-03", "2024-01-06"]
         [datetime.date.fromisoformat(day) for day in DAYS],
         [datetime.datetime.fromisoformat(day) for day in DAYS],
         pandas.to_datetime(DAYS),
+        pandas.to_datetime(DAYS).tz_localize("Asia/Tokyo").shift(9, "h"),
+        pandas.Series(pandas.to_datetime(DAYS)),
+        pandas.Series(pandas.to_datetime(DAYS, utc=True)),
+        pandas.PeriodIndex(DAYS, freq="D"),
+        [datetime.datetime.fromisoformat(f"{day}T01:00+01:00") for day in DAYS],
         polars.Series(DAYS).str.to_date(),
     ],
 )
@@ -74,6 +84,68 @@ def test_a_pandas_index_of_dates_is_used_and_kept():
     )
     np.testing.assert_allclose(post.mean, by_hand.mean)
     assert list(post.to_frame().index) == list(series.index)
+
+
+INDICES = {
+    "time zone": pandas.to_datetime(DAYS, utc=True).tz_convert("America/New_York"),
+    "dates": pandas.Index([datetime.date.fromisoformat(day) for day in DAYS]),
+    "periods": pandas.PeriodIndex(DAYS, freq="D"),
+}
+
+
+@pytest.mark.parametrize("name", INDICES)
+def test_a_pandas_index_of_any_dates_is_used(name):
+    labels, gaps, unit = as_times(None, pandas.Series(np.arange(4.0), index=INDICES[name]), 4)
+    np.testing.assert_array_equal(labels, np.array(DAYS, dtype="datetime64"))
+    np.testing.assert_allclose(gaps, [1.0, 1.0, 3.0])
+    assert unit == np.timedelta64(1, "D")
+
+
+def test_a_time_zone_that_changes_its_clocks_does_not_change_the_gaps():
+    index = pandas.date_range("2024-03-30", periods=3, freq="24h", tz="Europe/Berlin")
+    labels, gaps, _ = as_times(None, pandas.Series(np.arange(3.0), index=index), 3)
+    np.testing.assert_allclose(gaps, [1.0, 1.0])
+    assert labels[0] == np.datetime64("2024-03-29T23:00")
+
+
+@pytest.mark.parametrize("index", [["a", "b", "c"], [7, 8, 9], [0.5, 1.5, 4.0]])
+def test_an_index_of_anything_else_is_not_looked_at(index):
+    labels, gaps, unit = as_times(None, pandas.Series(np.arange(3.0), index=index), 3)
+    np.testing.assert_array_equal(labels, [0, 1, 2])
+    assert unit is None
+
+
+@pytest.mark.parametrize("resolution", ["Y", "M", "D", "s", "us"])
+def test_dates_before_and_after_those_of_nanoseconds_do_not_wrap_around(resolution):
+    years = np.array(["1066-01-01", "1500-01-01", "2500-01-01"], dtype=f"datetime64[{resolution}]")
+    days = np.diff(years.astype("datetime64[D]").astype(int))
+    _, gaps, unit = as_times(years, None, 3)
+    np.testing.assert_allclose(gaps, days / np.median(days), rtol=1e-12)
+    assert abs(unit / np.timedelta64(1, "D") / np.median(days) - 1) < 1e-9
+    np.testing.assert_allclose(as_times(years, None, 3, unit)[1], gaps, rtol=1e-9)
+    np.testing.assert_allclose(as_times(years, None, 3, np.timedelta64(1, "D"))[1], days, rtol=1e-12)
+
+
+def test_nanoseconds_far_apart_do_not_wrap_around():
+    times = np.array(["1700-01-01", "2200-01-01", "2201-01-01"], dtype="datetime64[ns]")
+    _, gaps, _ = as_times(times, None, 3, np.timedelta64(1, "D"))
+    np.testing.assert_allclose(gaps, [182_621.0, 365.0])
+    with pytest.raises(ValueError, match="times must increase"):
+        as_times(times[::-1], None, 3)
+
+
+@pytest.mark.parametrize(
+    ("unit", "message"),
+    [
+        (7, r'time_unit=7 does not say .* np.timedelta64\(7, "D"\)'),
+        ("a week", "time_unit must be a length of time"),
+        (np.timedelta64(0, "D"), "longer than nothing"),
+        (np.timedelta64("NaT", "D"), "longer than nothing"),
+    ],
+)
+def test_units_that_are_no_length_of_time_are_refused(unit, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        as_times(DAYS, None, 4, unit)
 
 
 def test_missing_values_are_filled_with_something_seen_and_marked():
@@ -116,6 +188,14 @@ def test_series_that_cannot_be_used_are_refused(x, message):
         ([0, np.nan, 1], "times must be finite"),
         (["2024-01-01", "yesterday", "2024-01-03"], "neither numbers nor dates"),
         ([True, False, True], "times must be numbers or dates"),
+        ([datetime.date(2024, 1, 1), "soon", None], "got object such as 'soon'"),
+        (
+            [
+                datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
+                *map(datetime.datetime, (2024,) * 2, (2, 3), (1, 1)),
+            ],
+            "time 1, .* has none; give one to all",
+        ),
     ],
 )
 def test_times_that_cannot_be_used_are_refused(times, message):
@@ -130,6 +210,16 @@ def test_times_that_cannot_be_used_are_refused(times, message):
         (dl.Poisson(), (), [1, 2.5], "observation 2.5 at step 1"),
         (dl.Bernoulli(), (), [1, 2], "observation 2 at step 1.*Binomial"),
         (dl.Binomial(3), (), [3, 4], "more successes than trials"),
+        (
+            dl.Binomial([3, 3, 3]),
+            (),
+            [1, 2],
+            r"Binomial\(trials=...\) has shape \(3,\).*series of shape \(2,\)",
+        ),
+        (dl.Poisson(np.ones(16)), (), [1, 2], r"Poisson\(exposure=...\) has shape \(16,\)"),
+        (dl.Poisson(dl.learn(np.ones(3))), (), [1, 2], r"Poisson\(exposure=...\) has shape \(3,\)"),
+        (dl.Gaussian(np.ones((2, 1))), (), [1, 2], r"Gaussian\(scale=...\) has shape \(2, 1\)"),
+        (dl.Gaussian([1.0, 2.0, 3.0]), (2,), [[1, 2]], r"scale=...\) has shape \(3,\).*\(1, 2\)"),
         (dl.LogVolatility(), (), [0.0, 0.0], "every observation is zero"),
         (dl.Categorical(), (3,), [0, 3], "categories go from 0 to 2"),
         (dl.Categorical(), (), [0, 1], r"pass shape=\(K,\) to the prior"),
@@ -142,3 +232,32 @@ def test_series_that_do_not_fit_the_model_are_refused(likelihood, shape, x, mess
     values = np.asarray(x, float)
     with pytest.raises(ValueError, match=message):
         observe(values, np.ones(len(values) - 1), likelihood, shape)
+
+
+@pytest.mark.parametrize("scale", [2.0, [1.0, 2.0], [[1.0], [2.0], [3.0]], np.ones((3, 2))])
+def test_numbers_for_all_data_for_elements_for_steps_and_for_single_data_fit(scale):
+    assert len(observe(np.ones((3, 2)), np.ones(2), dl.Gaussian(scale), (2,)).values) == 3
+
+
+PARAMS = {"a": np.ones(2)}
+FUNCTION = dl.Likelihood(lambda x, z, p: -jnp.sum(p["a"] * (x - z) ** 2), params=PARAMS)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "shape", "per_step"),
+    [
+        (dl.Poisson(np.ones(2)), (), True),
+        (dl.Poisson(dl.learn(np.ones(2))), (), True),
+        (dl.Poisson(2.0), (), False),
+        (dl.Gaussian([0.5, 2.0]), (2,), False),  # as many elements as steps
+        (dl.Gaussian([[0.5], [2.0]]), (2,), True),
+        (dl.Gaussian([[0.5, 2.0]]), (2,), False),
+        (FUNCTION, (2,), False),
+    ],
+    ids=["exposures", "learnt exposures", "one number", "elements", "steps", "elements in a row", "function"],
+)
+def test_a_series_is_filled_up_unless_a_number_belongs_to_every_step(likelihood, shape, per_step):
+    observations = observe(np.ones((2, *shape)), np.ones(1), likelihood, shape)
+    found = [is_per_step(likelihood, leaf, observations.values) for leaf in numbers_of(likelihood)]
+    assert any(found) == per_step
+    assert len(pad(observations, likelihood).values) == (2 if per_step else 16)

@@ -97,3 +97,38 @@ def test_the_priors_of_stochastic_volatility_are_the_published_ones():
 def test_learnt_numbers_that_make_no_sense_are_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def flat(*_):
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("params", "message"),
+    [
+        ({"a": {"b": dl.learn(1.0)}}, r"at params\['a'\]\['b'\] is not found there; make it an entry"),
+        ({"a": (1.0, dl.learn(1.0))}, r"at params\['a'\]\[1\] is not found there"),
+        ((dl.learn(1.0),), r"at params\[0\] is not found there"),
+        ({0: dl.learn(1.0)}, r"at params\[0\] is not found there"),
+        ({"params": dl.learn(1.0)}, r"at params\['params'\] is called like a part"),
+        ({"simulate": dl.learn(1.0)}, r"at params\['simulate'\] is called like a part"),
+    ],
+)
+def test_learnt_numbers_that_would_not_be_found_are_refused(params, message):
+    with pytest.raises(ValueError, match=r"Likelihood\(params=...\): the number .*" + message):
+        dl.Likelihood(flat, params=params)
+    with pytest.raises(ValueError, match=r"MarkovPrior\(params=...\): the number .*" + message):
+        dl.MarkovPrior(flat, flat, params=params)
+
+
+def test_a_learnt_number_is_not_taken_for_a_function():
+    with pytest.raises(ValueError, match=r"params\['initial'\] is called like a part of MarkovPrior itself"):
+        dl.MarkovPrior(flat, flat, params={"initial": dl.learn(0.0)})
+    fixed = dl.MarkovPrior(flat, flat, params={"initial": 0.0, "more": {"b": (1.0, 2.0)}})
+    assert learnt(dl.Model(fixed, dl.Poisson())) == {}
+
+
+def test_a_single_learnt_number_may_be_all_that_a_function_takes():
+    model = dl.Model(dl.MarkovPrior(flat, flat, params=dl.learn(0.5)), dl.Poisson())
+    assert list(learnt(model)) == ["prior.params"]
+    assert with_values(model, {"prior.params": 2.0}).prior.params == 2.0

@@ -104,11 +104,19 @@ def test_ornstein_uhlenbeck_at_equal_steps_is_an_ar1():
 
 
 def test_joint_and_normalised_form_of_the_papers_prior_differ_as_published():
-    # Mid-chain prior variances at D = 1e-3, sigma_0 = 1, T = 209, from the notes on the companion paper.
-    gaps = jnp.ones(208)
-    diag, off = dl.Diffusion(diffusion=1e-3, scale=1.0).precision(gaps)
-    joint = np.linalg.inv(np.diag(diag) + np.diag(off, 1) + np.diag(off, -1))
-    assert joint[104, 104] == pytest.approx(0.016, abs=5e-4)
+    # Prior variances at D = 1e-3, sigma_0 = 1, T = 209, from the notes on the companion paper (section 7).
+    width, gained = 1.0, 1e-3
+    diag, off = dl.Diffusion(diffusion=gained, scale=width).precision(jnp.ones(208))
+    precision = np.diag(diag) + np.diag(off, 1) + np.diag(off, -1)
+    slope = width**2 / (width**2 + gained)
+    slopes, scales = np.full(208, slope), np.full(208, np.sqrt(slope * gained))
+    _, normalised = chain_moments(0.0, width, slopes, np.zeros(208), scales)
+    places = [0, 104, 208]
+    np.testing.assert_allclose(np.diag(np.linalg.inv(precision))[places], [0.031, 0.016, 0.031], atol=5e-4)
+    np.testing.assert_allclose(np.diag(normalised)[places], [1.0, 0.91, 0.83], atol=5e-3)
+    # The joint form is the other one after 208 further observations of the value zero.
+    further = np.append(np.full(208, 1.0 / (width**2 + gained)), 0.0)
+    np.testing.assert_allclose(precision, np.linalg.inv(normalised) + np.diag(further), rtol=1e-9, atol=1e-6)
 
 
 def test_a_markov_prior_of_the_same_functions_has_the_same_density():
@@ -134,6 +142,19 @@ def test_a_markov_prior_of_the_same_functions_has_the_same_density():
         (lambda: dl.Diffusion(shape=(0,)), "tuple of positive integers"),
         (lambda: dl.MarkovPrior(lambda z: 0.0, lambda z: 0.0), r"function\(z, z_prev, dt\)"),
         (lambda: dl.MarkovPrior(3.0, lambda z, y, dt: 0.0), r"takes a function of \(z\)"),
+        (
+            lambda: dl.MarkovPrior(lambda z: -(z**2), lambda z, y, dt: 0.0, shape=(3,)),
+            r"initial=...\) returns an array of shape \(3,\) for one step of shape \(3,\).*jnp.sum",
+        ),
+        (
+            lambda: dl.MarkovPrior(lambda z: 0.0, lambda z, y, dt: -((z - y) ** 2) / dt, shape=(2, 3)),
+            r"transition=...\) returns an array of shape \(2, 3\)",
+        ),
+        (
+            lambda: dl.MarkovPrior(lambda z, p: p, lambda z, y, dt, p: 0.0, params=dl.learn([1.0, 2.0])),
+            r"initial=...\) returns an array of shape \(2,\)",
+        ),
+        (lambda: dl.MarkovPrior(lambda z: (z, z), lambda z, y, dt: 0.0), "returns a tuple for one step"),
     ],
 )
 def test_numbers_that_make_no_prior_are_refused(build, message):

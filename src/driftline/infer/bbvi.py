@@ -44,7 +44,7 @@ class Settings:
 
     Attributes:
         samples: Draws per step, the paper's S.
-        max_iterations: Steps after which the fit stops, converged or not.
+        max_iterations: Steps after which the fit stops, converged or not; rounded up to whole blocks of 50.
         tolerance: Divergence between averages, in nats per latent number, below which they agree. The
             means are then right to about sqrt(tolerance) posterior standard deviations, on average over
             the path.
@@ -212,6 +212,8 @@ def _stages(run: _Run, q: AbstractFamily) -> tuple[AbstractFamily, bool, str]:
             break
         if goal == tolerance and _divergence(q, previous) <= STAGES_AGREE * tolerance:
             return q, True, f"converged after {run.iteration} steps"
+        if run.exhausted:
+            break
         previous, rate, goal = q, rate * DROP, max(goal * DROP, tolerance)
     return q, False, f"not converged after {run.iteration} steps; raise max_iterations or tolerance"
 

@@ -62,10 +62,18 @@ def _probe(model, path, observations, direction):
     return jax.jvp(gradient, (path,), (direction,))[1]
 
 
+def likelihood_curvature(
+    model: Model, path: Float[Array, " T *shape"], observations: Observations
+) -> Float[Array, " T *shape"] | Float[Array, " T D D"]:
+    """Minus the second derivatives of the log likelihood: blocks, or their diagonals if there is no more."""
+    if is_elementwise(model):
+        return -_probe(model, path, observations, jnp.ones_like(path))
+    return _likelihood_blocks(model, path, observations)
+
+
 def _likelihood_blocks(model, path, observations):
     if is_elementwise(model):
-        diagonals = -_probe(model, path, observations, jnp.ones_like(path))
-        return _as_blocks(diagonals)
+        return _as_blocks(likelihood_curvature(model, path, observations))
     dim = math.prod(path.shape[1:])
 
     def column(unit):

@@ -36,7 +36,7 @@ class Diagnosis:
         log_evidence: Estimate of the log evidence $\log p(x)$ from particle filters, in nats.
         elbo: The fit's ELBO that it is compared with.
         gap: Estimate of $\log p(x)$ - ELBO, which is the divergence KL(q ‖ p) of the fit.
-        gap_error: Standard error of `log_evidence` and `gap`.
+        gap_error: Standard error of `gap`, from the filters and from the ELBO.
         gap_in_time: What every step contributes to `gap`.
         windows: First step of each window of time, and one past the last step.
         k_hat: Pareto shape of the importance weights in each window; below 0.7 they can be trusted. Zero
@@ -45,6 +45,7 @@ class Diagnosis:
             fine, and then says nothing about the marginals.
         verdict: One line in words.
         flagged: Whether the fit should not be trusted as it is.
+        log_evidence_error: Standard error of `log_evidence`, from the filters alone.
     """
 
     log_evidence: float
@@ -57,6 +58,7 @@ class Diagnosis:
     k_hat_joint: float
     verdict: str
     flagged: bool
+    log_evidence_error: float
 
     @property
     def gap_in_windows(self) -> np.ndarray:
@@ -72,7 +74,7 @@ class Diagnosis:
         return "\n".join(
             [
                 self.verdict,
-                f"  log evidence  {self.log_evidence:.3f} ± {self.gap_error:.3f}",
+                f"  log evidence  {self.log_evidence:.3f} ± {self.log_evidence_error:.3f}",
                 f"  ELBO          {self.elbo:.3f}",
                 f"  gap           {self.gap:.3f} ± {self.gap_error:.3f} nats, most of it in {span(largest)}",
                 f"  k-hat         {self.k_hat[worst]:.2f} at worst, in {span(worst)}; "
@@ -104,7 +106,8 @@ def diagnose(
     highest = logs.max()
     ratios = np.exp(logs - highest)
     log_evidence = float(highest + np.log(ratios.mean()))
-    error = float(np.hypot(ratios.std(ddof=1) / ratios.mean() / np.sqrt(FILTERS), elbo_error))
+    log_evidence_error = float(ratios.std(ddof=1) / ratios.mean() / np.sqrt(FILTERS))
+    error = float(np.hypot(log_evidence_error, elbo_error))
     in_time = np.asarray(found.rises).mean(axis=0) - np.asarray(found.expected).mean(axis=0)
     weights = np.concatenate(list(np.asarray(found.log_weights)), axis=1)
     k_hat = np.array([_shape_if_uneven(row) for row in weights])
@@ -121,6 +124,7 @@ def diagnose(
         k_hat_joint=pareto_shape(weights.sum(axis=0)),
         verdict=verdict,
         flagged=flagged,
+        log_evidence_error=log_evidence_error,
     )
 
 

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float, Key
 from driftline.families import AbstractFamily, BlockGaussMarkov, MeanField
 from driftline.infer.curvature import prior_blocks
 from driftline.linalg import small
+from driftline.models.likelihoods import is_per_step
 from driftline.models.markov_prior import MarkovPrior
 from driftline.models.model import Model
 from driftline.models.observations import Observations
@@ -38,7 +39,7 @@ class Steps(NamedTuple):
         values: The observations.
         observed: Which of them were seen.
         gap: Length of time to the step after; infinite at the last step.
-        likelihood: The arrays of the likelihood; those with a number for every step are cut up.
+        likelihood: Those arrays of the likelihood that have a number for every step, cut up.
     """
 
     mean: Any
@@ -114,19 +115,8 @@ class Guide(eqx.Module):
             observations.values,
             observations.observed,
             _with_last(gaps, jnp.inf),
-            self._per_step(model.likelihood),
+            _cut_up(model.likelihood, observations.values),
         )
-
-    def _per_step(self, likelihood):
-        """The arrays of the likelihood, each with a leading axis for time."""
-
-        def one(leaf):
-            leaf = jnp.asarray(leaf)
-            if leaf.ndim and len(leaf) == self.num_steps:
-                return leaf[:, None]
-            return jnp.broadcast_to(leaf, (self.num_steps, *leaf.shape))
-
-        return jax.tree.map(one, eqx.filter(likelihood, eqx.is_array_like))
 
     def noise_of(self, step: Steps, deviation: Array, later: Array) -> Array:
         """The noise that makes a deviation from the mean, given the deviation one step later."""
@@ -302,6 +292,13 @@ def _blocks(band, dim):
     if band.shape[1:] == (dim, dim):
         return band
     return band.reshape(len(band), dim, 1) * jnp.eye(dim, dtype=band.dtype)[None]
+
+
+def _cut_up(likelihood, values):
+    """The numbers of a likelihood for every step, as series of one step each; None for all others."""
+    return jax.tree.map(
+        lambda leaf: jnp.asarray(leaf)[:, None] if is_per_step(likelihood, leaf, values) else None, likelihood
+    )
 
 
 def _with_last(array, value):

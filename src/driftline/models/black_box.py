@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 
 from driftline.models.checks import numbers, takes
-from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
+from driftline.models.likelihoods import AbstractLikelihood
 
 
 class Likelihood(AbstractLikelihood):
@@ -35,7 +35,7 @@ class Likelihood(AbstractLikelihood):
     def __init__(self, function, *, params=None, elementwise=False, draw=None):
         takes("the likelihood", function, ("x", "z"), 0 if params is None else 1)
         self.function = function
-        self.params = None if params is None else numbers(params)
+        self.params = None if params is None else numbers(Likelihood, params)
         self.elementwise = elementwise
         self.draw = draw
 
@@ -81,8 +81,3 @@ class Likelihood(AbstractLikelihood):
 
     def _last(self):
         return () if self.params is None else (self.params,)
-
-
-def is_elementwise(likelihood: AbstractLikelihood) -> bool:
-    """Whether every element of the path has an observation of its own."""
-    return isinstance(likelihood, AbstractElementwise) or getattr(likelihood, "elementwise", False)

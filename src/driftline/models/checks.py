@@ -3,6 +3,7 @@
 Every number is kept as a float64 array, so that changing it compiles nothing anew.
 """
 
+import dataclasses
 import inspect
 from collections.abc import Callable
 
@@ -62,8 +63,14 @@ def shape_of(owner: str, shape: object) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def numbers(params: object) -> object:
-    """The numbers that a user's function takes, as arrays, so that changing them compiles nothing anew."""
+def numbers(owner: type, params: object) -> object:
+    """The numbers that a user's function takes, as arrays, so that changing them compiles nothing anew.
+
+    Args:
+        owner: The class that takes them; a number to be learnt has a place next to its fields.
+        params: What the user gave.
+    """
+    _check_places(owner, params)
     return jax.tree.map(
         lambda leaf: leaf if isinstance(leaf, Learn) else np.asarray(leaf),
         params,
@@ -71,14 +78,18 @@ def numbers(params: object) -> object:
     )
 
 
+def stretches_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of one shape can be broadcast to another."""
+    try:
+        return np.broadcast_shapes(shape, target) == target
+    except ValueError:
+        return False
+
+
 def fits_shape(owner: str, name: str, value: np.ndarray | Learn, shape: tuple[int, ...]) -> None:
     """Refuse a number that cannot stand at every element of one time step."""
     value = value.start if isinstance(value, Learn) else value
-    try:
-        fits = np.broadcast_shapes(value.shape, shape) == shape
-    except ValueError:
-        fits = False
-    if not fits:
+    if not stretches_to(value.shape, shape):
         raise ValueError(
             f"{owner}({name}=...) has shape {value.shape}, which does not fit a time step of shape {shape}; "
             f"pass {owner}(shape={value.shape}, ...) for a path with one element each"
@@ -96,3 +107,24 @@ def takes(what: str, function: Callable, names: tuple[str, ...], num_extra: int)
         raise TypeError(f"{what} is called as function({', '.join(names)}): {error}") from error
     except ValueError:  # a builtin without a signature: it will speak for itself when called
         return
+
+
+def _check_places(owner, params):
+    """Refuse numbers to be learnt that are not entries of one dict, or that are called like a field."""
+    if isinstance(params, Learn):  # all that the function takes is this one number
+        return
+    leaves, _ = jax.tree.flatten_with_path(params, is_leaf=lambda leaf: isinstance(leaf, Learn))
+    taken = {field.name for field in dataclasses.fields(owner)} | set(dir(owner))
+    for path, leaf in leaves:
+        if not isinstance(leaf, Learn):
+            continue
+        where = f"{owner.__name__}(params=...): the number to be learnt at params{jax.tree_util.keystr(path)}"
+        name = getattr(path[0], "key", None) if len(path) == 1 else None
+        if not isinstance(params, dict) or not isinstance(name, str):
+            raise ValueError(
+                f'{where} is not found there; make it an entry of one dict, params={{"name": dl.learn(...)}}'
+            )
+        if name in taken:
+            raise ValueError(
+                f"{where} is called like a part of {owner.__name__} itself; give it another name"
+            )

@@ -17,6 +17,7 @@ from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
 from driftline.models.checks import number
+from driftline.models.parameters import Learn
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -44,7 +45,11 @@ class AbstractLikelihood(eqx.Module):
 
 
 class AbstractElementwise(AbstractLikelihood):
-    """A likelihood in which every element of the path has an observation of its own."""
+    """A likelihood in which every element of the path has an observation of its own.
+
+    Its numbers are broadcast against the observations: one for all, one for each element of a step, or one
+    for each observation.
+    """
 
     def event_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
         """See `AbstractLikelihood`."""
@@ -222,6 +227,11 @@ class Binomial(AbstractElementwise):
     trials: Any
 
     def __init__(self, trials: Any):
+        if isinstance(trials, Learn):
+            raise TypeError(
+                f"Binomial(trials=...) is a known number of trials and cannot be learnt, got {trials!r}; "
+                "pass the number itself, or use Poisson or NegativeBinomial for counts without an upper end"
+            )
         self.trials = number("Binomial", "trials", trials, positive=True)
 
     def terms(self, values, path):
@@ -303,6 +313,16 @@ class Categorical(AbstractLikelihood):
             values >= num_categories,
             f"the prior has {num_categories} logits, so categories go from 0 to {num_categories - 1}",
         )
+
+
+def is_per_step(likelihood: AbstractLikelihood, leaf: Any, values: Any) -> bool:
+    """Whether a number of a likelihood has an entry for every step of a series, as an exposure may have.
+
+    Only an array with as many axes as the observations can: one of fewer has entries for the elements of a
+    step, however many these are, and what a function takes as `params` is the same at all steps.
+    """
+    shape, series = np.shape(leaf), np.shape(values)
+    return isinstance(likelihood, AbstractElementwise) and len(shape) == len(series) and shape[0] == series[0]
 
 
 def _normal(difference, scale):

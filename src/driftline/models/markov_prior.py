@@ -10,6 +10,7 @@ import jax.random as jr
 from jaxtyping import Array, Float, Key
 
 from driftline.models.checks import fits_shape, number, numbers, shape_of, takes
+from driftline.models.parameters import Learn
 from driftline.models.priors import LOG_2PI, AbstractPrior
 
 
@@ -50,7 +51,7 @@ class MarkovPrior(AbstractPrior):
         self.shape = shape_of("MarkovPrior", shape)
         self.initial = initial
         self.transition = transition
-        self.params = None if params is None else numbers(params)
+        self.params = None if params is None else numbers(MarkovPrior, params)
         self.start = number("MarkovPrior", "start", start)
         self.draw_initial = draw_initial
         self.draw_transition = draw_transition
@@ -58,6 +59,23 @@ class MarkovPrior(AbstractPrior):
         extra = 0 if params is None else 1
         takes("MarkovPrior(initial=...)", initial, ("z",), extra)
         takes("MarkovPrior(transition=...)", transition, ("z", "z_prev", "dt"), extra)
+        self._check_returned()
+
+    def _check_returned(self):
+        """Refuse functions that return anything but one number for a step of the path."""
+        step, gap = (jax.ShapeDtypeStruct(shape, float) for shape in (self.shape, ()))
+        calls = {"initial": (self.initial, (step,)), "transition": (self.transition, (step, step, gap))}
+        params = jax.tree.map(lambda leaf: leaf.start if isinstance(leaf, Learn) else leaf, self._last())
+        for name, (function, arguments) in calls.items():
+            with jax.enable_x64(True):
+                returned = jax.eval_shape(function, *arguments, *params)
+            found = getattr(returned, "shape", None)
+            if found != ():
+                what = f"a {type(returned).__name__}" if found is None else f"an array of shape {found}"
+                raise ValueError(
+                    f"MarkovPrior({name}=...) returns {what} for one step of shape {self.shape}, but must "
+                    "return one number; sum over the elements, as in jnp.sum(...)"
+                )
 
     def initial_log_prob(self, value: Float[Array, " *shape"]) -> Float[Array, ""]:
         """Log density of the first step."""

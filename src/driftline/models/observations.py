@@ -1,6 +1,5 @@
 """From what users have (lists, frames, dates, gaps) to checked arrays that a model can be fitted to."""
 
-import datetime
 from typing import Any
 
 import equinox as eqx
@@ -10,8 +9,10 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from driftline.models.black_box import Likelihood
-from driftline.models.likelihoods import AbstractLikelihood, Categorical
-from driftline.models.parameters import numbers_of
+from driftline.models.checks import stretches_to
+from driftline.models.dates import as_labels, as_timedelta, gaps_in_nanoseconds, in_nanoseconds, index_dates
+from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood, Categorical, is_per_step
+from driftline.models.parameters import Learn, numbers_of
 
 
 class Observations(eqx.Module):
@@ -38,8 +39,10 @@ def as_values(x: Any) -> np.ndarray:
     """A series of any kind as a float64 array with time first and NaN where nothing was observed."""
     if hasattr(x, "to_numpy"):
         x = x.to_numpy()
+    if np.ma.isMaskedArray(x):
+        x = np.ma.filled(x.astype(np.float64 if x.dtype.kind in "biuf" else object), np.nan)
     try:
-        values = np.array(np.ma.filled(x, np.nan) if np.ma.isMaskedArray(x) else x, dtype=np.float64)
+        values = np.array(x, dtype=np.float64)
     except (TypeError, ValueError) as error:
         values = _numbers_one_by_one(x, error)
     if values.ndim == 0 or len(values) == 0:
@@ -69,7 +72,7 @@ def as_times(
         num_steps: Number of steps in the series.
         unit: Length of one unit of time, such as `np.timedelta64(1, "D")` or `datetime.timedelta(days=7)`.
     """
-    times = _index_dates(x) if times is None else times
+    times = index_dates(x) if times is None else times
     if times is None:
         return np.arange(num_steps), np.ones(num_steps - 1), None
     labels = as_labels(times)
@@ -77,19 +80,17 @@ def as_times(
         raise ValueError(
             f"times has shape {labels.shape}, but the series has {num_steps} steps; pass one time per step"
         )
-    if labels.dtype.kind == "M":
-        gaps = np.diff(labels.astype("datetime64[ns]")).astype(np.float64)
-    else:
-        gaps = np.diff(labels.astype(np.float64))
+    dates = labels.dtype.kind == "M"
+    gaps = gaps_in_nanoseconds(labels) if dates else np.diff(labels.astype(np.float64))
     _check_increasing(labels, gaps)
-    if labels.dtype.kind != "M":
+    if not dates:
         if unit is not None:
             raise ValueError(
                 f"time_unit={unit!r} is for dates, but times are numbers; divide the numbers instead"
             )
         return labels, gaps, None
-    length = _unit_length(unit, gaps)
-    return labels, gaps / length, np.timedelta64(round(length), "ns")
+    length = _median(gaps) if unit is None else in_nanoseconds(unit)
+    return labels, gaps / length, as_timedelta(length)
 
 
 def observe(
@@ -103,6 +104,8 @@ def observe(
             f"{type(likelihood).__name__} then takes observations of shape {event}; "
             f"pass shape={values.shape[1:]} to the prior, or change the series"
         )
+    if isinstance(likelihood, AbstractElementwise):
+        _check_numbers(likelihood, values)
     likelihood.check(values)
     if isinstance(likelihood, Categorical):
         likelihood.check_categories(values, shape[-1])
@@ -128,8 +131,7 @@ def pad(observations: Observations, likelihood: AbstractLikelihood) -> Observati
     """
     num_steps = len(observations.values)
     length = max(16, 1 << (num_steps - 1).bit_length())
-    per_step = any(np.ndim(leaf) and len(leaf) == num_steps for leaf in numbers_of(likelihood))
-    if per_step:
+    if any(is_per_step(likelihood, leaf, observations.values) for leaf in numbers_of(likelihood)):
         return observations
     extra = length - num_steps
 
@@ -160,49 +162,8 @@ def _numbers_one_by_one(x, error):
     return values
 
 
-def _index_dates(x):
-    index = getattr(x, "index", None)
-    if index is None or callable(index):
-        return None
-    if hasattr(index, "to_timestamp"):  # a pandas PeriodIndex
-        index = index.to_timestamp()
-    array = np.asarray(index)
-    return array if array.dtype.kind == "M" else None
-
-
-def as_labels(times: Any) -> np.ndarray:
-    """Times of any kind as an array of numbers or dates."""
-    if hasattr(times, "to_timestamp"):
-        times = times.to_timestamp()
-    if hasattr(times, "to_numpy"):
-        times = times.to_numpy()
-    labels = np.asarray(times)
-    dates = labels.dtype == object and all(isinstance(time, datetime.date) for time in labels.ravel())
-    if dates or labels.dtype.kind in "US":
-        try:
-            labels = labels.astype("datetime64[us]" if dates else "datetime64")
-        except ValueError as error:
-            raise ValueError(
-                f"times are neither numbers nor dates: {error}; pass numbers, dates, or text like 2024-05-31"
-            ) from error
-    if labels.dtype.kind not in "iufM":
-        raise TypeError(f"times must be numbers or dates, got {labels.dtype} such as {labels.flat[0]!r}")
-    return labels
-
-
-def _unit_length(unit, gaps):
-    """Length of one unit of time in nanoseconds."""
-    if unit is None:
-        return float(np.median(gaps)) if len(gaps) else 86_400e9
-    try:
-        length = float(np.timedelta64(unit).astype("timedelta64[ns]").astype(np.int64))
-    except (TypeError, ValueError) as error:
-        raise TypeError(
-            f'time_unit must be a length of time such as np.timedelta64(1, "D"), got {unit!r}'
-        ) from error
-    if length <= 0:
-        raise ValueError(f"time_unit must be longer than nothing, got {unit!r}")
-    return length
+def _median(gaps):
+    return float(np.median(gaps)) if len(gaps) else in_nanoseconds(np.timedelta64(1, "D"))
 
 
 def _check_increasing(labels, gaps):
@@ -214,6 +175,17 @@ def _check_increasing(labels, gaps):
             f"times must increase, but step {step} is at {labels[step]} and the step before it at "
             f"{labels[step - 1]}; sort the series by time and join steps of the same time"
         )
+
+
+def _check_numbers(likelihood, values):
+    for name, value in vars(likelihood).items():
+        found = np.shape(value.start if isinstance(value, Learn) else value)
+        if not stretches_to(found, values.shape):
+            raise ValueError(
+                f"{type(likelihood).__name__}({name}=...) has shape {found}, which does not fit a series of "
+                f"shape {values.shape}; pass one number, one for each element of a step, or one for each "
+                "observation"
+            )
 
 
 def _check_function(likelihood, values, shape):

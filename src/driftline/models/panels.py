@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from driftline.models.likelihoods import AbstractLikelihood
+from driftline.models.dates import as_timedelta, in_nanoseconds
+from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
 from driftline.models.observations import Observations, as_times, as_values
 from driftline.models.parameters import numbers_of
 
@@ -40,10 +41,12 @@ def as_panel(x: Any, times: Any, unit: Any) -> list[Series]:
             which may differ in length and in their times.
         times: Common times, or a dict of them with the same keys; None for those of a pandas index, or for
             0, 1, 2, …
-        unit: Length of one unit of time, for dates.
+        unit: Length of one unit of time, for dates; None for the median of all gaps between them, the same
+            for all series, so that a number that they share means the same to each.
     """
     if isinstance(x, Mapping):
-        return [_one(name, series, _times_of(name, times), unit) for name, series in x.items()]
+        panel = [_one(name, series, _times_of(name, times), unit) for name, series in x.items()]
+        return _in_one_unit(panel) if unit is None else panel
     names = list(getattr(x, "columns", range(np.shape(x)[1])))
     values = as_values(x)
     repeated = [name for name, count in Counter(names).items() if count > 1]
@@ -69,6 +72,19 @@ def _one(name, x, times, unit):
     return Series(name, values, labels, gaps, unit)
 
 
+def _in_one_unit(panel):
+    """The series with their dates measured in the median of all gaps of the panel."""
+    dated = [series for series in panel if series.unit is not None]
+    gaps = [series.gaps * in_nanoseconds(series.unit) for series in dated]
+    if not sum(map(len, gaps)):
+        return panel
+    unit = as_timedelta(np.median(np.concatenate(gaps)))
+    return [
+        series if series.unit is None else _one(series.name, series.values, series.times, unit)
+        for series in panel
+    ]
+
+
 def _times_of(name, times):
     if not isinstance(times, Mapping):
         return times
@@ -92,7 +108,7 @@ def observe_panel(
             "a panel takes a model of one number per step, with a likelihood of this package or "
             f"Likelihood(function, elementwise=True); this one has shape {shape}; fit the series one by one"
         )
-    if any(np.ndim(number) for number in numbers_of(likelihood)):
+    if isinstance(likelihood, AbstractElementwise) and any(map(np.ndim, numbers_of(likelihood))):
         raise ValueError("a likelihood with a number for every step is of no use to a panel; fit one by one")
     longest = max(len(series.values) for series in panel)
     length = _roomy(longest)

@@ -34,7 +34,7 @@ def to_frame(posterior: "Posterior", probability: float) -> "pandas.DataFrame":
 
 
 def panel_frame(panel: "Panel", probability: float) -> "pandas.DataFrame":
-    """One row for every series and step.
+    """One row for every series and step; names that are tuples take a level of the index for each part.
 
     Args:
         panel: What to show.
@@ -45,16 +45,28 @@ def panel_frame(panel: "Panel", probability: float) -> "pandas.DataFrame":
     inside = np.arange(len(panel.mean))[:, None] < np.array(lengths)
     lower, upper = panel.interval(probability)
     columns = {"mean": panel.mean, "sd": panel.sd, "lower": lower, "upper": upper}
-    index = pandas.MultiIndex.from_arrays(
-        [
-            np.repeat(np.array(panel.names, dtype=object), lengths),
-            np.concatenate([series.times for series in panel.series]),
-        ],
-        names=["series", "time"],
-    )
+    levels = _name_levels(panel.names, lengths)
+    times = np.concatenate([series.times for series in panel.series])
+    index = pandas.MultiIndex.from_arrays([*levels.values(), times], names=[*levels, "time"])
     observed = np.concatenate([series.values for series in panel.series])
     table = {name: column.T[inside.T] for name, column in columns.items()}
     return pandas.DataFrame({"observed": observed, **table}, index=index)
+
+
+def _name_levels(names, lengths):
+    """Names of series, each as often as it has steps; tuples of one length take a level for each part."""
+    pandas = _pandas()
+    widths = {len(name) if isinstance(name, tuple) else 0 for name in names}
+    if len(widths) == 1 and widths != {0}:
+        parts = zip(*names, strict=True)
+        return {
+            f"series_{i}": np.repeat(np.array(part, dtype=object), lengths) for i, part in enumerate(parts)
+        }
+    if widths == {0}:
+        return {"series": np.repeat(np.array(names, dtype=object), lengths)}
+    # pandas would take names of which some are tuples apart.
+    categories = pandas.Index(np.fromiter(names, object, len(names)), tupleize_cols=False)
+    return {"series": pandas.Categorical.from_codes(np.repeat(np.arange(len(names)), lengths), categories)}
 
 
 def _pandas():
