@@ -1,11 +1,27 @@
 """Strict numerics for every test: double precision, no silent promotion of dtypes or ranks."""
 
+from pathlib import Path
+
 import jax
 import pytest
+
+MAPS = Path("/proc/self/maps")
+MOST_MAPS = 20_000  # of 65,530 that Linux allows a process
 
 jax.config.update("jax_enable_x64", True)
 jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _room_for_programs():
+    """Forget compiled programs before there are too many: each takes a few mappings of memory.
+
+    Where the system allows no more of them, the compiler ends with a segmentation fault.
+    """
+    yield
+    if MAPS.exists() and MAPS.read_bytes().count(b"\n") > MOST_MAPS:
+        jax.clear_caches()
 
 
 @pytest.fixture
