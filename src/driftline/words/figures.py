@@ -94,7 +94,7 @@ def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, titl
     ax.set_ylabel("cosine: mean and 90 % band" if has_band else "cosine")
     note = f"Pale and dashed: one of the two words occurs less than {FEW} times {_around(found)}."
     if has_band:
-        note += " The less is known of a word, the nearer its cosine is to zero."
+        note += "\nThe less is known of a word, the nearer its cosine is to zero."
     ax.annotate(note, (0.0, -0.1), xycoords="axes fraction", fontsize=8, color="0.4", va="top")
     figure.savefig(path, dpi=150)
 
