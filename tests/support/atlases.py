@@ -9,7 +9,6 @@ import numpy as np
 import scipy.linalg
 
 from driftline.words.atlas import drift
-from driftline.words.atlas.change import RIDGE
 from driftline.words.atlas.knots import Knots
 from driftline.words.atlas.model import Atlas
 from driftline.words.atlas.paths import Paths
@@ -27,11 +26,9 @@ def dense_prior(dates: np.ndarray) -> np.ndarray:
 
 
 def procrustes(first: np.ndarray, second: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The rotation of rows, from the right, with d more words of little weight that have not moved."""
+    """The rotation of rows, from the right."""
     root = np.sqrt(weights)[:, None]
-    still = np.sqrt(RIDGE * (weights @ first**2).mean()) * np.eye(first.shape[1])
-    rows = [np.vstack([root * array, still]) for array in (first, second)]
-    return scipy.linalg.orthogonal_procrustes(*rows)[0]
+    return scipy.linalg.orthogonal_procrustes(root * first, root * second)[0]
 
 
 @dataclasses.dataclass

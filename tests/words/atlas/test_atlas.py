@@ -186,7 +186,7 @@ def test_a_rotation_of_a_whole_step_is_no_change(known):
     mean[late] = mean[early] @ turned.T
     found = with_paths(atlas, mean=mean)
     steps = found.dates[2], found.dates[9]
-    np.testing.assert_allclose(found.changed(*steps, n=100, min_count=1).distances, 0.0, atol=1e-8)
+    np.testing.assert_allclose(found.changed(*steps, n=100, min_count=1).distances, 0.0, atol=1e-12)
     closest = found.counterparts("word4", at=steps[0], when=steps[1])
     assert closest.words[0] == "word4"
     np.testing.assert_allclose(closest.similarities[0], 1.0)

@@ -8,25 +8,27 @@ one, so the components of $\Delta$ are taken as independent, as those of the vec
 
 import numpy as np
 
-RIDGE = 1e-6  # weight of "nothing has turned", as a share of what a component has on average
+UNKNOWN = 1e-10  # of the largest singular value: below it, no word says anything of a direction
 
 
 def common_rotation(first: np.ndarray, second: np.ndarray, weights: np.ndarray) -> np.ndarray:
     """The rotation R, (d, d), with R first_i closest to second_i, over all words (orthogonal Procrustes).
 
     The likelihood of a step does not change when all its words and contexts are turned together, so a common
-    rotation between two steps says nothing about any word. It counts a little, as `RIDGE` says, that nothing
-    has turned: in directions in which no word has anything to say, R is the identity.
+    rotation between two steps says nothing about any word. Directions of which no word says anything, as if
+    there are fewer words than dimensions, are turned as little as can be.
 
     Args:
         first: Vectors of all words at one step, (n, d).
         second: The same at the other step.
         weights: How much each word counts, (n,).
     """
-    # In double precision: what is known of weak directions is far below the largest singular value.
+    # In double precision, which tells a weak direction from one that is not there.
     first, second, weights = (np.asarray(array, np.float64) for array in (first, second, weights))
-    ridge = RIDGE * (weights @ first**2).mean()
-    left, _, right = np.linalg.svd((second * weights[:, None]).T @ first + ridge * np.eye(first.shape[1]))
+    left, sizes, right = np.linalg.svd((second * weights[:, None]).T @ first)
+    free = sizes <= UNKNOWN * sizes[0]
+    turn, _, back = np.linalg.svd(left[:, free].T @ right[free].T)
+    left[:, free] = left[:, free] @ turn @ back
     return left @ right
 
 

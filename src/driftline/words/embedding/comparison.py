@@ -11,8 +11,7 @@ from driftline.words.embedding.held_out import interpolated_scores
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.scoring import score
 from driftline.words.embedding.stepwise import Stepwise
-from driftline.words.embedding.training import check as training_check
-from driftline.words.embedding.training import make_trainer, run
+from driftline.words.embedding.training import check_problem, make_trainer, run
 from driftline.words.settings import COMPARED, Settings
 
 
@@ -21,7 +20,7 @@ def check(counts: Counts, chosen: Mapping[str, Settings], held_out: np.ndarray) 
     everything = np.arange(len(counts))
     for method, settings in chosen.items():
         seen = np.setdiff1d(everything, held_out) if method == "dsg-s" else everything
-        training_check(Problem(counts, settings, seen))
+        check_problem(Problem(counts, settings, seen))
         first = COMPARED[method]
         if not (held_out >= first).any():
             raise ValueError(

@@ -13,7 +13,9 @@ from driftline.words.embedding.scoring import score
 def held_out_steps(counts: Counts, hold_out: Iterable[int]) -> np.ndarray:
     """The steps that were asked for, in order, or an error that names one that cannot be held out."""
     if not isinstance(counts, Counts):
-        raise TypeError(f"this takes counts from words.count, not {type(counts).__name__}")
+        raise TypeError(
+            f"counts must be those of words.count, not {type(counts).__name__}; count the texts first"
+        )
     steps = np.unique(np.asarray(list(hold_out), np.int64))
     wrong = steps[(steps < 0) | (steps >= len(counts))]
     if len(wrong):

@@ -53,9 +53,8 @@ class FitReporter:
 
     def __init__(self, progress: bool | None | Callable[[FitProgress], object], plan: list[str]):
         self._plan = plan
-        self._phases = list(dict.fromkeys(plan))
-        if len(self._phases) == len(plan):
-            self._phases = [""]  # each pass has a name of its own, such as a date: all are of one kind
+        # If each pass has a name of its own, such as a date, all are of one kind.
+        self._kinds = plan if len(set(plan)) < len(plan) else [""] * len(plan)
         self._to_come: Counter[str] | None = None
         self._started = self._last = time.monotonic()
         self._spent: dict[str, _Spent] = {}
@@ -83,23 +82,20 @@ class FitReporter:
 
     def _note(self, done, seconds):
         """Keep account of a pass: once through the plan at the first, then by what is added."""
+        kind = self._kinds[done - 1]
         if self._to_come is None:
-            self._to_come = Counter(map(self._kind, range(done, len(self._plan))))
+            self._to_come = Counter(self._kinds[done:])
         else:
-            self._to_come[self._kind(done - 1)] -= 1
-        kind = self._kind(done - 1)
+            self._to_come[kind] -= 1
         passes, total, first = self._spent.get(kind, _Spent(0, 0.0, seconds))
         self._spent[kind] = _Spent(passes + 1, total + seconds, first)
-
-    def _kind(self, index):
-        return self._plan[index] if len(self._phases) > 1 else self._phases[0]
 
     def _left(self, done):
         """From the time that passes of the same phase took; of phases to come, as long as the last one."""
         if done < 2 or self._to_come is None:
             return None
         seconds, known = 0.0, 0.0
-        for kind in self._phases:
+        for kind in dict.fromkeys(self._kinds):
             if kind in self._spent:
                 known = self._spent[kind].mean
             seconds += known * self._to_come[kind]

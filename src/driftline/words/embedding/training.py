@@ -91,7 +91,7 @@ def fit(
     )
     held_out = held_out_steps(counts, hold_out)
     problem = Problem(counts, settings, np.setdiff1d(np.arange(len(counts)), held_out))
-    check(problem)
+    check_problem(problem)
     _check_checkpoint(checkpoint, resume)
     memory.check(problem)
     trainer = make_trainer(problem)
@@ -224,7 +224,7 @@ def _left_out(problem):
     return np.setdiff1d(np.arange(len(problem.counts)), problem.training)
 
 
-def check(problem: Problem) -> None:
+def check_problem(problem: Problem) -> None:
     """Refuse counts from which nothing can be learnt."""
     if len(problem.training) < 2:
         raise ValueError(
