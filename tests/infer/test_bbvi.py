@@ -2,7 +2,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from scipy import stats
 
 import driftline as dl
 from driftline import datasets
@@ -77,20 +76,6 @@ def test_mean_field_finds_the_best_member_of_its_family():
     assert np.all(post.q.lag_covariances() == 0)
 
 
-@pytest.mark.parametrize("num_steps", [1, 2, 101, 100_001])
-def test_noise_is_standard_normal_and_every_draw_differs(num_steps):
-    q = MeanField(jnp.zeros((num_steps, 3)), jnp.ones((num_steps, 3)))
-    noise = np.asarray(bbvi._noise(q, jax.random.key(7), 2))
-    assert noise.shape == (num_steps, 2, 3)
-    assert noise.dtype == q.mean.dtype
-    assert len(np.unique(noise)) > 0.9 * noise.size
-    # False alarm rate 1e-4: Kolmogorov-Smirnov on all numbers, and no correlation between neighbours.
-    assert stats.kstest(noise.ravel(), "norm").pvalue > 1e-4
-    if num_steps > 100:
-        halves = np.array_split(noise.ravel(), 2)
-        assert stats.pearsonr(halves[0][: len(halves[1])], halves[1]).pvalue > 1e-4
-
-
 def test_the_same_seed_gives_the_same_bits_and_another_seed_does_not():
     model = dl.Model(dl.RandomWalk(0.2), dl.Poisson())
     x = [1, 0, 2, 1, 4, None, 3]
@@ -131,11 +116,13 @@ def test_latent_shapes_of_any_rank_where_the_likelihood_sees_all_of_a_step(key):
     model = dl.Model(dl.AR1(decay=0.9, scale=0.5, shape=(2, 3)), likelihood)
     x = np.random.default_rng(1).normal(size=(12, 4))
     exact = dl.fit(model, x, method="exact")
-    post = dl.fit(model, x, method="bbvi", structure="block", estimator="sticking-the-landing")
+    options = {"method": "bbvi", "estimator": "sticking-the-landing"}
+    # The tolerance is an average over the path; the worst of 72 numbers takes a finer one.
+    post = dl.fit(model, x, structure="block", tolerance=1e-5, **options)
     assert post.mean.shape == post.sd.shape == (12, 2, 3)
     assert np.abs((post.mean - exact.mean) / exact.sd).max() <= 0.02
     assert np.abs(post.sd / exact.sd - 1).max() <= 0.02
-    chains = dl.fit(model, x, method="bbvi", estimator="sticking-the-landing")
+    chains = dl.fit(model, x, **options)
     # A lower bound, and one that gives something away: chains cannot hold what the likelihood couples.
     assert chains.elbo + 5 * chains.elbo_error < exact.elbo
     assert abs(post.elbo - exact.elbo) < 0.05 + 5 * post.elbo_error

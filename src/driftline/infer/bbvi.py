@@ -8,7 +8,6 @@ care how noisy the ELBO itself is.
 """
 
 import dataclasses
-import math
 from typing import NamedTuple, NoReturn
 
 import equinox as eqx
@@ -22,6 +21,7 @@ from driftline.families import AbstractFamily
 from driftline.infer import adam
 from driftline.infer.failures import DivergenceError
 from driftline.infer.gradient import estimate
+from driftline.infer.noise import standard_normal
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.linalg import bidiagonal, tridiagonal
@@ -281,19 +281,8 @@ def _take_steps(state, basis, model, observations, key, iteration, rate, samples
 
 
 def _noise(q, key: Key[Array, ""], samples):
-    """Noise of single precision: half the price, and far finer than an average over draws can tell.
-
-    Words of 64 bits, cut in two, use all that JAX's generator makes; it throws half of it away for 32.
-    """
     num_steps, *shape = q.mean.shape
-    count = num_steps * samples * math.prod(shape)
-    words = jr.bits(key, ((count + 1) // 2,), jnp.uint64)
-    bits = jnp.concatenate([words.astype(jnp.uint32), (words >> 32).astype(jnp.uint32)])[:count]
-    # The top 23 bits fill the mantissa of a number from 1 to 2; half a unit keeps the ends out of reach.
-    mantissa = jax.lax.bitcast_convert_type(bits >> 9 | jnp.uint32(0x3F800000), jnp.float32)
-    uniform = 2.0 * (mantissa - 1.0) - jnp.float32(1.0 - 2.0**-23)
-    noise = jnp.float32(math.sqrt(2.0)) * jax.lax.erf_inv(uniform)
-    return noise.astype(q.mean.dtype).reshape(num_steps, samples, *shape)
+    return standard_normal(key, (num_steps, samples, *shape), q.mean.dtype)
 
 
 def _gradient(q, model, observations, key: Key[Array, ""], samples, estimator):

@@ -16,14 +16,12 @@ def back_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     """Solve $B x = r$ from the last step to the first, for upper bidiagonal $B$."""
-    if _is_one_chain(rhs):
-        return _in_place(upper / diag[:-1], rhs / diag, reverse=True)
     last = len(rhs) - 1
 
     def step(i, state):
         value, solution = state
         t = last - 1 - i
-        value = (rhs[t] - upper[t] * value) / diag[t]
+        value = _solve_row(diag[t], upper[t], value, rhs[t])
         return value, solution.at[t].set(value)
 
     return _loop(last, step, rhs[last] / diag[last], last, rhs)
@@ -33,12 +31,10 @@ def forward_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     r"""Solve $B^\top x = r$ from the first step to the last, for upper bidiagonal $B$."""
-    if _is_one_chain(rhs):
-        return _in_place(upper / diag[1:], rhs / diag, reverse=False)
 
     def step(i, state):
         value, solution = state
-        value = (rhs[i + 1] - upper[i] * value) / diag[i + 1]
+        value = _solve_row(diag[i + 1], upper[i], value, rhs[i + 1])
         return value, solution.at[i + 1].set(value)
 
     return _loop(len(rhs) - 1, step, rhs[0] / diag[0], 0, rhs)
@@ -68,28 +64,15 @@ def pivot_gains(
     return _loop(len(upper), step, added[0], 0, added)
 
 
-def _is_one_chain(rhs):
-    """Whether a step is a single number, so that a loop would wait for its own last result.
+def _solve_row(diag, upper, value, rhs):
+    r"""Solve $\nu x + \omega v = r$ for $x$, where $v$ is the value of the step before.
 
-    Dividing ahead of the loop, all steps at once, then pays for its extra pass through memory; for wider
-    steps it does not (`benchmarks/limit.py`).
+    A loop over single numbers waits for that value, so that nothing but a product and a difference may come
+    after it. In wide steps nothing waits, and one division is less work than two (`benchmarks/limit.py`).
     """
-    return rhs[0].size == 1
-
-
-def _in_place(ratio, solution, *, reverse):
-    r"""Solve $x_t + r_t x_{t \pm 1} = u_t$, writing the solution over the right-hand side."""
-    last = len(solution) - 1
-
-    def step(i, state):
-        value, solution = state
-        t = last - 1 - i if reverse else i + 1
-        value = solution[t] - ratio[t if reverse else i] * value
-        return value, solution.at[t].set(value)
-
-    if last == 0:
-        return solution
-    return lax.fori_loop(0, last, step, (solution[last if reverse else 0], solution))[1]
+    if value.size == 1:
+        return rhs / diag - upper / diag * value
+    return (rhs - upper * value) / diag
 
 
 def _loop(num_steps, step, first, place, like):

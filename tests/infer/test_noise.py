@@ -1,0 +1,59 @@
+"""Noise of single precision: against SciPy's quantiles, and by tests of its distribution."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import special, stats
+
+from driftline.infer import noise
+
+
+def test_the_quantile_is_that_of_scipy_for_every_kind_of_bits():
+    # A prime step through all 2²³ values of the mantissa, and both ends of the range.
+    top = np.concatenate([np.arange(0, 2**23, 97), [1, 2**22 - 1, 2**22, 2**23 - 2, 2**23 - 1]])
+    uniform = noise._symmetric_uniform(jnp.asarray(top << 9, jnp.uint32))
+    exact = np.asarray(uniform, np.float64)
+    assert np.abs(exact).max() < 1.0
+    truth = -np.sign(exact) * special.ndtri((1.0 - np.abs(exact)) / 2.0)
+    np.testing.assert_allclose(noise._quantile(uniform), truth, rtol=4e-6)
+
+
+def test_low_bits_do_not_matter_and_zero_is_not_drawn():
+    bits = jnp.asarray([0, 511, 2**31, 2**31 + 511], jnp.uint32)
+    uniform = np.asarray(noise._symmetric_uniform(bits))
+    assert uniform[0] == uniform[1]
+    assert uniform[2] == uniform[3]
+    assert np.all(uniform != 0.0)
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 3), (2, 2, 3), (101, 2, 3), (100_001, 2, 3)])
+@pytest.mark.parametrize("dtype", [jnp.float32, jnp.float64])
+def test_noise_is_standard_normal_and_every_draw_differs(shape, dtype):
+    drawn = np.asarray(noise.standard_normal(jax.random.key(7), shape, dtype))
+    assert drawn.shape == shape
+    assert drawn.dtype == dtype
+    assert len(np.unique(drawn)) > 0.9 * drawn.size
+    # False alarm rate 1e-4 each: Kolmogorov-Smirnov; no correlation between neighbours, or between halves.
+    flat = drawn.ravel().astype(np.float64)
+    assert stats.kstest(flat, "norm").pvalue > 1e-4
+    if flat.size > 100:
+        half = flat.size // 2
+        for first, second in ((flat[:-1], flat[1:]), (flat[:half], flat[-half:])):
+            assert stats.pearsonr(first, second).pvalue > 1e-4
+
+
+def test_other_keys_give_other_noise_that_is_not_correlated():
+    keys = [jax.random.fold_in(jax.random.key(3), i) for i in range(20)]
+    drawn = np.stack([noise.standard_normal(key, (5000,), jnp.float32) for key in keys])
+    np.testing.assert_array_equal(drawn[0], noise.standard_normal(keys[0], (5000,), jnp.float32))
+    correlations = np.corrcoef(drawn)[np.triu_indices(len(keys), 1)]
+    # 190 pairs, so that the smallest of their p-values is below this once in 10,000 times.
+    assert stats.norm.sf(np.abs(correlations).max() * np.sqrt(5000)) * 2 > 1e-4 / 190
+    means = drawn.mean(1) * np.sqrt(5000)
+    assert stats.kstest(means, "norm").pvalue > 1e-4
+
+
+def test_a_key_of_another_generator_is_taken_too():
+    drawn = noise.standard_normal(jax.random.key(0, impl="rbg"), (20_000,), jnp.float32)
+    assert stats.kstest(np.asarray(drawn, np.float64), "norm").pvalue > 1e-4
