@@ -1,5 +1,7 @@
 """`words.fit`: results, interruptions, and what it refuses."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -30,8 +32,14 @@ def test_a_fit_gives_an_atlas_that_survives_its_file(counts, method, tmp_path):
     )
 
 
-@pytest.mark.parametrize("method", [*PASSES, "paper"])
-@pytest.mark.parametrize("when", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("method", "when"),
+    [
+        *itertools.product([*PASSES, "paper"], [1, 2, 4]),
+        ("dsg-s", 15),  # the state before has no precisions yet,
+        ("dsg-s", 16),  # and here it has
+    ],
+)
 def test_a_resumed_fit_is_the_same_bit_for_bit(counts, method, when, tmp_path, monkeypatch):
     options = {"dim": 4, "hold_out": [1]}
     if method == "paper":
@@ -74,8 +82,11 @@ def test_a_checkpoint_of_another_fit_is_refused(counts, tmp_path):
 
 def test_progress_tells_phase_objective_score_and_time_left(counts):
     told = []
-    words.fit(counts, dim=4, passes=(4, 4, 2), hold_out=[1], progress=told.append)
-    assert [entry.phase for entry in told] == ["level"] * 4 + ["mode"] * 4 + ["variational"] * 2
+    atlas = words.fit(counts, dim=4, passes=(4, 4, 2), hold_out=[1], progress=told.append)
+    phases = ["level"] * 4 + ["mode"] * 4 + ["variational"] * 2 + ["precision"] * 2
+    assert [entry.phase for entry in told] == phases
+    assert atlas.history["phase"] == ["level", "mode", "variational", "precision"]
+    assert atlas.elbo == atlas.history["objective"][-1] == told[-1].objective
     assert told[3].objective is not None
     assert told[3].score is None
     assert -1.0 < told[7].score < 0.0

@@ -55,7 +55,7 @@ def predict(
 
 def _smoothed(problem, held_out, tell):
     memory.check(problem)
-    trainer: Any = make_trainer(problem)
+    trainer: Any = make_trainer(problem, precisions=False)
 
     def progress(told):
         if tell is not None and told.score is not None:

@@ -125,17 +125,16 @@ class PublishedSmoother:
         return fit - sum(float(_divergence(self.chains, state, side)) for side in SIDES)
 
     def finish(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Moments of all rows, and the ELBO."""
+        """Moments of all rows."""
         moments = self.moments(state)
-        found: dict[str, Any] = {"elbo": self.objective(state, "full")}
-        found |= {"words": moments.words, "contexts": moments.contexts}
+        found = {"words": moments.words, "contexts": moments.contexts}
         for side in SIDES:
             variances, lags = _band(state[f"{side}_diag"], state[f"{side}_upper"])
             found |= {
                 f"{side}_variances": variances,
                 f"{side}_lag_covariances": jnp.pad(lags, ((0, 1), (0, 0))),
             }
-        return {name: value if name == "elbo" else np.asarray(value) for name, value in found.items()}
+        return {name: np.asarray(value) for name, value in found.items()}
 
 
 @functools.partial(jax.jit, static_argnames="total")

@@ -1,16 +1,18 @@
 r"""DSG-S, the fast way: the papers' model and family, with deterministic steps.
 
-Three phases, each a few dozen passes through the counts (`docs/words.md` says what else was tried):
+Four phases, the first ones a few dozen passes through the counts each (`docs/words.md` says what else was
+tried):
 
 1. *level*: all steps are pooled and every path is constant. One pass costs a fraction of a pass through all
    steps, and all steps come out in the same rotation of the space, which gradient steps alone reach slowly.
 2. *mode*: paths move to the most probable ones, by Adam in the prior's natural coordinates.
 3. *variational*, on request: means climb the ELBO, whose expectations go through the mean and variance of
    each logit.
+4. *precision*: precisions are made optimal for the means, $\Pi + \mathrm{diag}(h)$ with h the expected
+   curvature.
 
-At the end, with or without the third, the space is turned to its principal axes, where components depend
-least on each other, and precisions are made optimal for the means: $\Pi + \mathrm{diag}(h)$, with h the
-expected curvature.
+Before the third, or the fourth if there is no third, the space is turned to its principal axes, where
+components depend least on each other.
 """
 
 from typing import Any
@@ -25,16 +27,20 @@ from driftline.words.embedding import chains, likelihood
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
 
-PHASES = ("level", "mode", "variational")
+PHASES = ("level", "mode", "variational", "precision")
 LEVEL_RATE, MODE_RATE, VARIATIONAL_RATE = 0.3, 0.03, 0.02  # in standard deviations of the prior
 SECOND_DECAY = 0.99  # gradients are without noise, so what was long ago need not count
 WARM_UP = 5  # passes: Adam's first steps are of full size in every coordinate, whether it matters or not
-SETTLE = 2  # updates of the variances at the end; each depends a little on the ones before
-REFRESH = 5  # passes between two updates of the variances
+SETTLE = 2  # passes of the last phase; variances depend a little on the ones before
+REFRESH = 5  # passes of the third phase between two updates of the variances
 
 
 class Smoother:
     """Trains a `Problem`; its state is a dictionary of arrays.
+
+    Args:
+        problem: What is trained.
+        precisions: Whether to end with the precisions; the means do not change there.
 
     Attributes:
         plan: Phase of every pass.
@@ -43,11 +49,10 @@ class Smoother:
 
     look = 10
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: Problem, *, precisions: bool = True):
         self.problem = problem
-        self.plan = [
-            name for name, many in zip(PHASES, problem.settings.passes, strict=True) for _ in range(many)
-        ]
+        passes = *problem.settings.passes, SETTLE if precisions else 0
+        self.plan = [name for name, many in zip(PHASES, passes, strict=True) for _ in range(many)]
         self.pooled = problem.pooled()
         self.counts = problem.batches()
         self.chains = chains.prior_chains(problem.knots, problem.drift, problem.dtype)
@@ -74,6 +79,8 @@ class Smoother:
             slopes = likelihood.gradients(self.pooled, self._levels(state))
             slopes = [self.level_sd * slope for slope in slopes]
             return _step(state, slopes, _rate(LEVEL_RATE, *done))
+        if phase == "precision":
+            return self.refresh(state)
         if phase == "variational" and (index - first) % REFRESH == 0:
             state = self.refresh(state)
         slopes = likelihood.gradients(self.counts, self.moments(state))
@@ -86,9 +93,10 @@ class Smoother:
 
     def _enter(self, phase, last, state):
         """The state at the beginning of a phase, if it is not the last one, through all phases between."""
-        for next_phase in PHASES[PHASES.index(last) + 1 : PHASES.index(phase) + 1]:
-            state = self._turned(state) if next_phase == "variational" else self._unrolled(state)
-        return state
+        entered = PHASES[PHASES.index(last) + 1 : PHASES.index(phase) + 1]
+        if "mode" in entered:
+            state = self._unrolled(state)
+        return self._turned(state) if "variational" in entered else state
 
     def _unrolled(self, state):
         """Constant paths in natural coordinates."""
@@ -132,7 +140,7 @@ class Smoother:
         }
 
     def objective(self, state: dict[str, Any], phase: str) -> float:
-        """The ELBO in the last phase, the log joint density (without constants) before it; in nats."""
+        """The ELBO once there are precisions, before it the log joint density without constants; in nats."""
         if phase == "level":
             fit = likelihood.log_likelihood(self.pooled, self._levels(state))
         else:
@@ -140,10 +148,7 @@ class Smoother:
         return fit - 0.5 * float(_squares(state)) - float(state.get("divergence", 0.0))
 
     def finish(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Moments of all rows, and the ELBO."""
-        state = self._enter("variational", self.plan[-1] if self.plan else PHASES[0], state)
-        for _ in range(SETTLE):
-            state = self.refresh(state)
+        """Moments of all rows."""
         moments = self.moments(state)
         found = {
             "words": moments.words,
@@ -153,8 +158,7 @@ class Smoother:
             "word_lag_covariances": _with_last(state["word_lag_covariances"]),
             "context_lag_covariances": _with_last(state["context_lag_covariances"]),
         }
-        elbo = self.objective(state, "variational")
-        return {name: np.asarray(array) for name, array in found.items()} | {"elbo": elbo}
+        return {name: np.asarray(array) for name, array in found.items()}
 
 
 def _with_last(lag_covariances):

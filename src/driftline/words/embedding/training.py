@@ -99,11 +99,13 @@ def fit(
     return as_atlas(problem, trainer.finish(state), history)
 
 
-def make_trainer(problem: Problem) -> Smoother | PublishedSmoother | Stepwise:
-    """Who trains a problem."""
+def make_trainer(problem: Problem, *, precisions: bool = True) -> Smoother | PublishedSmoother | Stepwise:
+    """Who trains a problem; without `precisions`, not further than means need."""
     if problem.settings.method != "dsg-s":
         return Stepwise(problem)
-    return PublishedSmoother(problem) if problem.settings.optimiser == "paper" else Smoother(problem)
+    if problem.settings.optimiser == "paper":
+        return PublishedSmoother(problem)
+    return Smoother(problem, precisions=precisions)
 
 
 def run(
@@ -216,7 +218,7 @@ def as_atlas(problem: Problem, found: dict[str, Any], history: list[dict[str, An
         history={
             name: [entry[name] for entry in history] for name in ("done", "phase", "objective", "score")
         },
-        elbo=found.get("elbo"),
+        elbo=history[-1]["objective"] if history else None,
     )
 
 
