@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,15 +27,12 @@ def case(shape, seed=0):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_everything_equals_lapack(shape):
     positive, upper, rhs = case(shape)
-    np.testing.assert_allclose(
-        small.cholesky(jnp.asarray(positive)), np.linalg.cholesky(positive), atol=1e-12
-    )
-    solved = small.solve_upper(jnp.asarray(upper), jnp.asarray(rhs))
-    np.testing.assert_allclose(solved, np.linalg.solve(upper, rhs), atol=1e-12)
-    solved = small.solve_upper_transposed(jnp.asarray(upper), jnp.asarray(rhs))
-    np.testing.assert_allclose(solved, np.linalg.solve(upper.swapaxes(1, 2), rhs), atol=1e-12)
-    solved = small.solve_positive(jnp.asarray(positive), jnp.asarray(rhs))
-    np.testing.assert_allclose(solved, np.linalg.solve(positive, rhs), atol=1e-12)
+    # Compiled: one by one, the operations of an unrolled loop take a minute.
+    equal = functools.partial(np.testing.assert_allclose, atol=1e-12)
+    equal(jax.jit(small.cholesky)(positive), np.linalg.cholesky(positive))
+    equal(jax.jit(small.solve_upper)(upper, rhs), np.linalg.solve(upper, rhs))
+    equal(jax.jit(small.solve_upper_transposed)(upper, rhs), np.linalg.solve(upper.swapaxes(1, 2), rhs))
+    equal(jax.jit(small.solve_positive)(positive, rhs), np.linalg.solve(positive, rhs))
 
 
 def test_what_stands_below_the_diagonal_is_ignored():
