@@ -93,25 +93,28 @@ class Smoother:
 
     def _enter(self, phase, last, state):
         """The state at the beginning of a phase, if it is not the last one, through all phases between."""
+        if phase == last:
+            return state
         entered = PHASES[PHASES.index(last) + 1 : PHASES.index(phase) + 1]
         if "mode" in entered:
             state = self._unrolled(state)
-        return self._turned(state) if "variational" in entered else state
+        if "variational" in entered:
+            state = self._turned(state)
+        # Adam's averages are most of the memory, and the last phase moves no means.
+        return _without_moments(state) if phase == "precision" else _with_moments(state)
 
     def _unrolled(self, state):
         """Constant paths in natural coordinates."""
         rows = jnp.asarray(self.problem.knots.word)
-        return _with_moments(
-            {
-                name: chains.to_natural(self.chains, level[rows])
-                for name, level in zip(("words", "contexts"), self._levels(state)[:2], strict=True)
-            }
-        )
+        return {
+            name: chains.to_natural(self.chains, level[rows])
+            for name, level in zip(("words", "contexts"), self._levels(state)[:2], strict=True)
+        }
 
     def _turned(self, state):
         """The space turned to its principal axes; natural coordinates, linear in the path, turn with it."""
         axes = self._axes(self.moments(state))
-        return _with_moments({name: state[name] @ axes for name in ("words", "contexts")})
+        return {name: state[name] @ axes for name in ("words", "contexts")}
 
     def _axes(self, moments):
         """Principal axes of words and contexts, each weighted by how often it occurs."""
@@ -163,6 +166,10 @@ class Smoother:
 
 def _with_last(lag_covariances):
     return jnp.pad(lag_covariances, ((0, 1), (0, 0)))
+
+
+def _without_moments(state):
+    return {name: array for name, array in state.items() if "_moment_" not in name and name != "count"}
 
 
 def _with_moments(state):
