@@ -1,4 +1,4 @@
-"""Standard normal numbers for steps that are many and noisy: single precision, at a third of the price."""
+"""Standard normal numbers for steps that are many and noisy: single precision, at half the price."""
 
 import functools
 import math
