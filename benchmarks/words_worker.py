@@ -115,10 +115,11 @@ def books(num_steps, vocabulary, dim):
     level, mode, _ = settings.passes
     for _ in range(2):  # the second is compiled
         state = timed("level pass s", trainer.advance, state, 0)
-    # Minutes each, so that the seconds of compiling do not matter.
-    state = timed("mode pass s", trainer.advance, trainer._unrolled(state), level + 1)
-    timed("curvature s", trainer.refresh, trainer._turned(state))
-    total = level * times["level pass s"] + mode * times["mode pass s"] + 3 * times["curvature s"]
+    # Minutes each, so that the seconds of compiling and of entering a phase do not matter.
+    state = timed("mode pass s", trainer.advance, state, level)
+    timed("precision pass s", trainer.advance, state, level + mode)
+    last = trainer.plan.count("precision") * times["precision pass s"]
+    total = level * times["level pass s"] + mode * times["mode pass s"] + last
     return times | {"projected minutes": total / 60, "peak GB": _peak()}
 
 
