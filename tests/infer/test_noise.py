@@ -16,7 +16,21 @@ def test_the_quantile_is_that_of_scipy_for_every_kind_of_bits():
     exact = np.asarray(uniform, np.float64)
     assert np.abs(exact).max() < 1.0
     truth = -np.sign(exact) * special.ndtri((1.0 - np.abs(exact)) / 2.0)
-    np.testing.assert_allclose(noise._quantile(uniform), truth, rtol=4e-6)
+    # The error of the polynomial, and ten roundings.
+    np.testing.assert_allclose(noise._quantile(uniform), truth, rtol=2.35e-6 + 10 * 2.0**-24)
+
+
+def test_no_polynomial_of_that_degree_comes_nearer():
+    # Chebyshev's alternation: an error with as many equal peaks of changing sign as there are coefficients,
+    # and one more, is the least there is.
+    place = np.cos(np.linspace(0.0, np.pi, 20_001))[1:]
+    logarithm = noise.HALF_RANGE * (place - 1.0)
+    uniform = np.sqrt(-np.expm1(logarithm))
+    truth = -special.ndtri(np.exp(logarithm) / (1.0 + uniform) / 2.0)
+    error = np.polyval(noise.COEFFICIENTS, place) * uniform / truth - 1.0
+    peaks = [np.abs(run).max() for run in np.split(error, np.flatnonzero(np.diff(np.sign(error))) + 1)]
+    assert len(peaks) == len(noise.COEFFICIENTS) + 1
+    np.testing.assert_allclose(peaks, 2.34e-6, rtol=0.01)
 
 
 def test_low_bits_do_not_matter_and_zero_is_not_drawn():

@@ -27,7 +27,7 @@ def case(shape, seed=0):
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_everything_equals_lapack(shape):
     positive, upper, rhs = case(shape)
-    # Compiled: one by one, the operations of an unrolled loop take a minute.
+    # As one program each: otherwise every operation of an unrolled loop is compiled by itself.
     equal = functools.partial(np.testing.assert_allclose, atol=1e-12)
     equal(jax.jit(small.cholesky)(positive), np.linalg.cholesky(positive))
     equal(jax.jit(small.solve_upper)(upper, rhs), np.linalg.solve(upper, rhs))

@@ -39,7 +39,7 @@ def test_levels_are_a_stationary_point_of_the_pooled_log_joint():
         assert float(jnp.abs(total).max()) < 0.02  # in standard deviations of that prior
 
 
-def test_elbo_rises_in_the_last_phase_and_beats_the_mode(counts):
+def test_elbo_rises_in_the_third_phase_and_beats_the_mode(counts):
     _, _, short = train(counts, (30, 200, 1), drift=0.05)
     _, _, history = train(counts, (30, 200, 150), drift=0.05, precisions=True)
     elbos = [entry["objective"] for entry in history if entry["phase"] == "variational"]
@@ -49,14 +49,14 @@ def test_elbo_rises_in_the_last_phase_and_beats_the_mode(counts):
     assert history[-1]["objective"] == pytest.approx(elbos[-1], abs=0.05)
 
 
-def test_the_last_phase_leaves_the_means_where_they_are_and_raises_the_elbo(counts):
+def test_the_last_phase_leaves_the_means_and_its_second_pass_raises_the_elbo(counts):
     trainer, state, history = train(counts, (30, 200, 0), drift=0.05, precisions=True)
     _, before, _ = train(counts, (30, 200, 0), drift=0.05)
     means = [trainer.moments(state), trainer.moments(before)]
     products = [np.einsum("rk,sk->rs", m.words, m.contexts) for m in means]
     np.testing.assert_allclose(*products, atol=1e-10)
-    prior = trainer.refresh(trainer._turned(before))
-    assert history[-1]["objective"] >= trainer.objective(prior, "precision") - 1e-6
+    once = trainer.refresh(trainer._turned(before))
+    assert history[-1]["objective"] > trainer.objective(once, "precision")
 
 
 def test_precisions_are_optimal_for_the_means(counts):
