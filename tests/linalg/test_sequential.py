@@ -9,6 +9,7 @@ from support import oracles
 
 DIM = 2
 lengths = pytest.mark.parametrize("num_steps", [1, 2, 3, 8, 50])
+substitutions = pytest.mark.parametrize("name", ["back_substitute", "forward_substitute"])
 directions = pytest.mark.parametrize("forward", [False, True], ids=["back", "forward"])
 
 
@@ -50,9 +51,9 @@ def test_congruences_are_diagonal_blocks_of_a_dense_product(num_steps, forward):
     oracles.assert_within_rounding(jax.jit(kernel)(gain, matrices), expected, magnitude, roundings=limit)
 
 
-@pytest.mark.parametrize("num_steps", [1, 2, 8])
+@pytest.mark.parametrize("num_steps", [1, 2, sequential.ROWS_PER_TURN, 2 * sequential.ROWS_PER_TURN + 1, 50])
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
-@pytest.mark.parametrize("name", ["back_substitute", "forward_substitute"])
+@substitutions
 def test_one_chain_is_solved_like_the_same_chain_among_others(name, shape, num_steps):
     kernel = jax.jit(getattr(sequential, name))
     rng = np.random.default_rng(num_steps)
@@ -63,3 +64,27 @@ def test_one_chain_is_solved_like_the_same_chain_among_others(name, shape, num_s
     rtol = oracles.tolerance(oracles.bidiagonal(diag, upper))
     assert alone.shape == (num_steps, *shape)
     oracles.assert_close(alone.reshape(-1), among_others, rtol=rtol)
+
+
+@pytest.mark.parametrize("mapped", [(0, 0, 0), (None, None, 1), (1, None, 0), (None, 0, None)], ids=str)
+@substitutions
+def test_vmap_solves_every_chain_as_if_it_were_alone(name, mapped):
+    num_steps, num_chains = 2 * sequential.ROWS_PER_TURN + 2, 3
+    rng = np.random.default_rng(0)
+    bands = (
+        *oracles.random_factor(rng, num_steps, (num_chains,)),
+        rng.standard_normal((num_steps, num_chains)),
+    )
+
+    def chain(i):
+        return [band[:, 0 if axis is None else i] for band, axis in zip(bands, mapped, strict=True)]
+
+    kernel = getattr(sequential, name)
+    arguments = [
+        band[:, 0] if axis is None else np.moveaxis(band, 1, axis)
+        for band, axis in zip(bands, mapped, strict=True)
+    ]
+    together = jax.jit(jax.vmap(kernel, mapped))(*arguments)
+    for i in range(num_chains):
+        rtol = oracles.tolerance(oracles.bidiagonal(*chain(i)[:2]))
+        oracles.assert_close(together[i], jax.jit(kernel)(*chain(i)), rtol=rtol)

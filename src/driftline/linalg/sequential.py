@@ -2,26 +2,36 @@
 
 The scalar loops write into one preallocated array. XLA compiles such a loop to native code without a call
 per step, and the values of one step are contiguous, so that a batch of chains streams through memory once.
+A chain alone has loops of its own, since it waits for every value (`benchmarks/limit.py` times both).
 Derivatives do not live here: see `bidiagonal`, `tridiagonal` and their block versions.
 """
 
+import functools
+
+import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.custom_batching import custom_vmap
 from jaxtyping import Array, Float
 
 from driftline.linalg import small
+
+# Twelve are more than XLA compiles into one loop on a CPU, and take forty times as long as four.
+ROWS_PER_TURN = 4
 
 
 def back_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     """Solve $B x = r$ from the last step to the first, for upper bidiagonal $B$."""
+    if rhs.size == len(rhs):
+        return _back_chain(diag.ravel(), upper.ravel(), rhs.ravel()).reshape(rhs.shape)
     last = len(rhs) - 1
 
     def step(i, state):
         value, solution = state
         t = last - 1 - i
-        value = _solve_row(diag[t], upper[t], value, rhs[t])
+        value = (rhs[t] - upper[t] * value) / diag[t]
         return value, solution.at[t].set(value)
 
     return _loop(last, step, rhs[last] / diag[last], last, rhs)
@@ -31,10 +41,12 @@ def forward_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     r"""Solve $B^\top x = r$ from the first step to the last, for upper bidiagonal $B$."""
+    if rhs.size == len(rhs):
+        return _forward_chain(diag.ravel(), upper.ravel(), rhs.ravel()).reshape(rhs.shape)
 
     def step(i, state):
         value, solution = state
-        value = _solve_row(diag[i + 1], upper[i], value, rhs[i + 1])
+        value = (rhs[i + 1] - upper[i] * value) / diag[i + 1]
         return value, solution.at[i + 1].set(value)
 
     return _loop(len(rhs) - 1, step, rhs[0] / diag[0], 0, rhs)
@@ -64,23 +76,58 @@ def pivot_gains(
     return _loop(len(upper), step, added[0], 0, added)
 
 
-def _solve_row(diag, upper, value, rhs):
-    r"""Solve $\nu x + \omega v = r$ for $x$, where $v$ is the value of the step before.
-
-    A loop over single numbers waits for that value, so that nothing but a product and a difference may come
-    after it. In wide steps nothing waits, and one division is less work than two (`benchmarks/limit.py`).
-    """
-    if value.size == 1:
-        return rhs / diag - upper / diag * value
-    return (rhs - upper * value) / diag
-
-
 def _loop(num_steps, step, first, place, like):
     """Run a recurrence from its first value, writing every value into an array like `like`."""
     solution = jnp.zeros_like(like).at[place].set(first)
     if num_steps == 0:
         return solution
     return lax.fori_loop(0, num_steps, step, (first, solution))[1]
+
+
+def _chain(diag, upper, rhs, *, forward, rows):
+    """Substitution along one chain, several rows in each turn of the loop.
+
+    Every row waits for the value of the row before, so that nothing but a product and a difference may come
+    after it: right-hand side and off-diagonal are divided beforehand, those of all rows of a turn at once.
+    """
+    num_rows, first = len(rhs) - 1, 0 if forward else len(rhs) - 1
+
+    def turn(done, rows, state):
+        value, solution = state
+        start = done + 1 if forward else num_rows - done - rows
+        divisors = lax.dynamic_slice_in_dim(diag, start, rows)
+        inputs = lax.dynamic_slice_in_dim(rhs, start, rows) / divisors
+        gains = lax.dynamic_slice_in_dim(upper, start - 1 if forward else start, rows) / divisors
+        values = [value] * rows
+        for row in range(rows) if forward else reversed(range(rows)):
+            values[row] = value = inputs[row] - gains[row] * value
+        return value, lax.dynamic_update_slice_in_dim(solution, jnp.stack(values), start, 0)
+
+    value = rhs[first] / diag[first]
+    state = value, jnp.zeros_like(rhs).at[first].set(value)
+    turns, left = divmod(num_rows, rows)
+    if turns:
+        state = lax.fori_loop(0, turns, lambda i, state: turn(i * rows, rows, state), state)
+    return turn(turns * rows, left, state)[1] if left else state[1]
+
+
+def _chain_or_chains(*, forward):
+    """Several rows a turn for one chain, and one row a turn when `vmap` makes it one of many.
+
+    Many chains wait together, and several rows of them are more than XLA compiles into one loop on a CPU:
+    each operation is then a call, and a solve takes ten times as long.
+    """
+    alone = custom_vmap(functools.partial(_chain, forward=forward, rows=ROWS_PER_TURN))
+
+    @alone.def_vmap
+    def among_others(_, batched, *arrays):
+        axes = [0 if many else None for many in batched]
+        return jax.vmap(functools.partial(_chain, forward=forward, rows=1), axes)(*arrays), True
+
+    return alone
+
+
+_back_chain, _forward_chain = _chain_or_chains(forward=False), _chain_or_chains(forward=True)
 
 
 def block_back_recurrence(
