@@ -13,6 +13,13 @@ jax.config.update("jax_numpy_dtype_promotion", "strict")
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+def pytest_configure(config):
+    """Keep compiled programs for the other worker and the next run: compiling takes most of the time."""
+    jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("programs")))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def _room_for_programs():
     """Forget compiled programs before there are too many: each takes a few mappings of memory.
