@@ -32,7 +32,7 @@ bench: $(VENV)/.has-test $(VENV)/.has-bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) demo-output
+	rm -rf $(VENV) .pytest_cache demo-output
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("driftline needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'

@@ -15,6 +15,8 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 
 def pytest_configure(config):
     """Keep compiled programs for the other worker and the next run: compiling takes most of the time."""
+    if not hasattr(config, "cache"):  # -p no:cacheprovider
+        return
     jax.config.update("jax_compilation_cache_dir", str(config.cache.mkdir("programs")))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)

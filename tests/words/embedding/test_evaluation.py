@@ -97,20 +97,19 @@ def test_methods_are_compared_on_steps_that_all_predicted(counts):
     assert "of 1 held-out steps" in str(found)
 
 
-def test_a_step_without_pairs_can_be_held_out_by_nobody(counts):
-    from driftline.words.embedding.held_out import held_out_steps
-
-    kept = slice(None, counts.step_indptr[3]), slice(counts.step_indptr[4], None)
+def without(counts, step):
+    """The same counts with nothing at a step."""
+    kept = slice(None, counts.step_indptr[step]), slice(counts.step_indptr[step + 1], None)
     step_indptr = counts.step_indptr.copy()
-    step_indptr[4:] -= step_indptr[4] - step_indptr[3]
+    step_indptr[step + 1 :] -= step_indptr[step + 1] - step_indptr[step]
     lengths = np.concatenate([np.diff(counts.indptr)[part] for part in kept])
     pairs = np.concatenate(
         [
-            np.arange(counts.indptr[counts.step_indptr[3]]),
-            np.arange(counts.indptr[counts.step_indptr[4]], len(counts.values)),
+            np.arange(counts.indptr[counts.step_indptr[step]]),
+            np.arange(counts.indptr[counts.step_indptr[step + 1]], len(counts.values)),
         ]
     )
-    without = dataclasses.replace(
+    return dataclasses.replace(
         counts,
         step_indptr=step_indptr,
         rows=np.concatenate([counts.rows[part] for part in kept]),
@@ -118,11 +117,31 @@ def test_a_step_without_pairs_can_be_held_out_by_nobody(counts):
         indices=counts.indices[pairs],
         values=counts.values[pairs],
     )
-    assert not len(without.step(3).words)
-    np.testing.assert_array_equal(without.step(4).values, counts.step(4).values)
+
+
+def test_a_step_without_pairs_can_be_held_out_by_nobody(counts):
+    from driftline.words.embedding.held_out import held_out_steps
+
+    some = without(counts, 3)
+    assert not len(some.step(3).words)
+    np.testing.assert_array_equal(some.step(4).values, counts.step(4).values)
     for call in (words.fit, words.evaluate, held_out_steps):
         with pytest.raises(ValueError, match=f"step 3, {counts.dates[3]}, which has no pair"):
-            call(without, hold_out=[2, 3])
+            call(some, hold_out=[2, 3])
+
+
+def test_a_past_without_pairs_is_refused_before_any_work(counts):
+    late = without(without(counts, 0), 1)
+    with pytest.raises(ValueError, match="no step before step 2 has a pair of words, so that dsg-s-past"):
+        words.evaluate(late, ("sgp", "dsg-s-past"), 2, hold_out=[2, 3], tell=pytest.fail)
+
+
+def test_levels_alone_can_be_compared(counts):
+    """They have no paths of their own until precisions are asked for, which `words.fit` always does."""
+    options = {"dim": 2, "hold_out": [2]}
+    found = words.evaluate(counts, ["dsg-s"], passes={"dsg-s": (20, 0, 0)}, **options)
+    history = words.fit(counts, passes=(20, 0, 0), progress=False, **options).history
+    assert found.mean("dsg-s") == pytest.approx(history["score"][-1], rel=1e-6)
 
 
 @pytest.mark.parametrize(

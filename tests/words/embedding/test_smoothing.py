@@ -89,7 +89,7 @@ def test_turning_the_space_changes_no_logit(counts):
 
 
 @pytest.mark.parametrize("passes", [(5, 0, 0), (0, 5, 0), (0, 0, 5), (5, 0, 5), (0, 0, 0)])
-def test_any_phase_may_be_left_out(counts, passes):
+def test_any_phase_but_the_precisions_may_be_left_out(counts, passes):
     trainer, state, history = train(counts, passes, dtype=np.float32, precisions=True)
     assert np.isfinite(history[-1]["objective"])
     found = trainer.finish(state)

@@ -7,8 +7,11 @@ import pytest
 
 from driftline import words
 from driftline.words.embedding import checkpoints, memory, published, training
+from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.progress import FitReporter
 from driftline.words.embedding.scoring import score
+from driftline.words.embedding.training import make_trainer
+from driftline.words.settings import Settings
 from support.words import dense_counts
 
 PASSES = {"dsg-s": (6, 6, 2), "dsg-f": (12,), "sgp": (12,), "sgi": (12,)}
@@ -98,7 +101,7 @@ def test_the_time_left_of_dates_is_that_of_all_steps(monkeypatch):
     clock = iter([0.0, 9.0, 10.0, 13.0, 15.0])  # the first step compiles
     monkeypatch.setattr("driftline.words.embedding.progress.time.monotonic", lambda: next(clock))
     told = []
-    reporter = FitReporter(told.append, [f"190{k}-01-01" for k in range(8)])
+    reporter = FitReporter(told.append, [f"190{k}-01-01" for k in range(8)], {})
     for done in range(1, 5):
         reporter.update(done, None, None)
     assert [entry.left for entry in told] == [None, 6 * 1.0, 5 * 2.0, 4 * 2.0]
@@ -116,7 +119,7 @@ class Plan(list):
 
 def test_a_reporter_walks_through_the_plan_before_the_fit_only():
     plan = Plan(str(k) for k in range(100))
-    reporter = FitReporter(lambda _: None, plan)
+    reporter = FitReporter(lambda _: None, plan, {})
     for done in range(1, 101):
         reporter.update(done, None, None)
     assert plan.walks <= 2
@@ -126,10 +129,37 @@ def test_progress_of_a_resumed_fit_counts_what_is_left(monkeypatch):
     clock = iter([0.0, 5.0, 6.0, 8.0])
     monkeypatch.setattr("driftline.words.embedding.progress.time.monotonic", lambda: next(clock))
     told = []
-    reporter = FitReporter(told.append, ["level"] * 3 + ["mode"] * 4)
+    reporter = FitReporter(told.append, ["level"] * 3 + ["mode"] * 4, {"level": 1.0, "mode": 10.0})
     for done in (3, 4, 5):
         reporter.update(done, None, None)
-    assert [entry.left for entry in told] == [4 * 5.0, 3 * 1.0, 2 * 2.0]
+    # The first pass compiles, which says nothing of the others.
+    assert [entry.left for entry in told] == [None, 3 * 1.0, 2 * 2.0]
+
+
+def test_phases_to_come_are_expected_to_take_what_their_effort_says(monkeypatch):
+    clock = iter([0.0, 9.0, 10.0, 30.0])
+    monkeypatch.setattr("driftline.words.embedding.progress.time.monotonic", lambda: next(clock))
+    told = []
+    plan = ["level"] * 2 + ["mode"] * 4 + ["precision"]
+    reporter = FitReporter(told.append, plan, {"level": 0.5, "mode": 4.0, "precision": 6.0})
+    for done in (1, 2, 3):
+        reporter.update(done, None, None)
+    assert [entry.left for entry in told] == [None, 4 * 8.0 + 12.0, 3 * 20.0 + 30.0]
+
+
+def test_effort_is_least_where_steps_are_pooled(counts):
+    settings = Settings(dim=2, passes=(1, 1, 1))
+    trainer = make_trainer(Problem(counts, settings, np.arange(len(counts))))
+    assert set(trainer.plan) == set(trainer.effort)
+    assert trainer.effort["level"] < trainer.effort["mode"] < trainer.effort["variational"]
+
+
+def test_adams_averages_are_given_back_before_the_precisions(counts):
+    trainer = make_trainer(Problem(counts, Settings(dim=2, passes=(1, 1, 0)), np.arange(len(counts))))
+    state = trainer.advance(trainer.advance(trainer.begin(), 0), 1)
+    assert "second_moment_words" in state
+    trainer.advance(state, 2)
+    assert set(state) == {"words", "contexts"}  # the one that the caller still holds
 
 
 def test_scores_are_the_likelihood_per_count(counts):

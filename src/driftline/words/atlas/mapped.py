@@ -73,7 +73,7 @@ def write(
 
 
 class _OtherKindError(Exception):
-    """The file is one of ours, but not what was asked for."""
+    """The file is one of ours, but not what was asked for, or not of this version."""
 
 
 def read(
@@ -161,13 +161,19 @@ def _header(file: BufferedReader, form: str) -> tuple[dict[str, Any], dict[str, 
     header = json.loads(text)
     metadata = json.loads(header["__metadata__"][ENTRY])
     found = metadata.get("format", "unknown")
-    kind = found.partition("/")[0]
-    if kind in KINDS and kind != form.partition("/")[0]:
+    kind, _, version = found.partition("/")
+    asked, _, readable = form.partition("/")
+    if kind in KINDS and kind != asked:
         raise _OtherKindError(KINDS[kind])
-    _must(found == form, f"its format is {found!r} instead of {form!r}")
+    _must(kind == asked, f"its format is {found!r} instead of {form!r}")
     sealed = metadata.pop("sha256", None)
     emptied = header | {"__metadata__": {ENTRY: ""}}
     _must(sealed == _signature(metadata, emptied), "its header does not match its checksum")
+    if version != readable:
+        raise _OtherKindError(
+            f"a {kind} of format {version}, written by driftline {metadata['driftline']}, and this version "
+            f"({driftline.__version__}) reads format {readable}: take that one, or delete it and begin anew"
+        )
     _must(text == _encoded(header), "its header has another form")
     return header, metadata, 8 + length
 

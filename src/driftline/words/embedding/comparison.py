@@ -19,13 +19,20 @@ def check(counts: Counts, chosen: Mapping[str, Settings], held_out: np.ndarray) 
     """Refuse now what would stop one of the methods, or leave nothing to compare, after hours of work."""
     everything = np.arange(len(counts))
     for method, settings in chosen.items():
-        seen = np.setdiff1d(everything, held_out) if method == "dsg-s" else everything
-        check_problem(Problem(counts, settings, seen))
         first = COMPARED[method]
-        if not (held_out >= first).any():
+        predicted = held_out[held_out >= first]
+        if not len(predicted):
             raise ValueError(
                 f"hold_out={held_out.tolist()}: {method} cannot predict a step before step {first}; hold out "
                 "a later one"
+            )
+        seen = np.setdiff1d(everything, held_out) if method == "dsg-s" else everything
+        check_problem(Problem(counts, settings, seen))
+        earliest = predicted.min()
+        if method == "dsg-s-past" and not any(len(counts.step(t).words) for t in range(earliest)):
+            raise ValueError(
+                f"hold_out={held_out.tolist()}: no step before step {earliest} has a pair of words, so that "
+                f"{method} cannot predict it; hold out later ones only"
             )
 
 
@@ -55,7 +62,8 @@ def predict(
 
 def _smoothed(problem, held_out, tell):
     memory.check(problem)
-    trainer: Any = make_trainer(problem, precisions=False)
+    # Means are all that counts here. But levels alone become paths on the way to the precisions only.
+    trainer: Any = make_trainer(problem, precisions=not any(problem.settings.passes[1:]))
 
     def progress(told):
         if tell is not None and told.score is not None:

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from driftline.terminal import Line, listener
@@ -18,7 +18,7 @@ class FitProgress(NamedTuple):
         objective: The ELBO in nats (in early phases the log joint density), or None where it is not known.
         score: Mean score of the held-out steps, if there are any.
         seconds: Time since the fit began, or was resumed.
-        left: Seconds that it will take from here on, about; None at the beginning.
+        left: Seconds that it will take from here on, about; None after the first pass.
     """
 
     phase: str
@@ -49,10 +49,16 @@ class FitReporter:
     Args:
         progress: A function of a `FitProgress`; True or False; or None to write only to a terminal.
         plan: Phase of every pass.
+        effort: What a pass of each phase takes beside the others, about: a guess until one is timed.
     """
 
-    def __init__(self, progress: bool | None | Callable[[FitProgress], object], plan: list[str]):
-        self._plan = plan
+    def __init__(
+        self,
+        progress: bool | None | Callable[[FitProgress], object],
+        plan: list[str],
+        effort: Mapping[str, float],
+    ):
+        self._plan, self._effort = plan, effort
         # If each pass has a name of its own, such as a date, all are of one kind.
         self._kinds = plan if len(set(plan)) < len(plan) else [""] * len(plan)
         self._to_come: Counter[str] | None = None
@@ -91,14 +97,17 @@ class FitReporter:
         self._spent[kind] = _Spent(passes + 1, total + seconds, first)
 
     def _left(self, done):
-        """From the time that passes of the same phase took; of phases to come, as long as the last one."""
-        if done < 2 or self._to_come is None:
-            return None
-        seconds, known = 0.0, 0.0
+        """From the time that passes of the same phase took; of phases to come, from that of the last one."""
+        if done == len(self._plan):
+            return 0.0
+        if self._to_come is None or sum(spent.passes for spent in self._spent.values()) < 2:
+            return None  # the only one so far has compiled
+        seconds, of_effort = 0.0, 0.0
         for kind in dict.fromkeys(self._kinds):
+            effort = self._effort.get(kind, 1.0)
             if kind in self._spent:
-                known = self._spent[kind].mean
-            seconds += known * self._to_come[kind]
+                of_effort = self._spent[kind].mean / effort
+            seconds += of_effort * effort * self._to_come[kind]
         return seconds
 
     def _write(self, progress):

@@ -34,6 +34,7 @@ class PublishedSmoother:
 
     Attributes:
         plan: Phase of every step of the optimiser.
+        effort: What a step of each phase takes beside the others, about: as many rows as it moves.
         look: Steps between two looks at the objective, which costs as much as several.
     """
 
@@ -48,6 +49,7 @@ class PublishedSmoother:
         self.chains = chains.prior_chains(problem.knots, problem.drift, problem.dtype)
         self.linked = jnp.asarray(problem.knots.linked)[:, None]
         self.num_words = len(problem.counts.vocabulary)
+        self.effort = {"minibatch": min(1.0, SAMPLE / self.num_words), "full": 1.0}
 
     def begin(self) -> dict[str, Any]:
         """Mean zero, and the prior's precision."""

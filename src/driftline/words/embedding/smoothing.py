@@ -44,6 +44,8 @@ class Smoother:
 
     Attributes:
         plan: Phase of every pass.
+        effort: What a pass of each phase takes beside the others, about: by pairs of words, and twice for
+            each pair whose logit is uncertain.
         look: Passes between two looks at the objective, which costs about as much as a pass.
     """
 
@@ -56,6 +58,8 @@ class Smoother:
         self.pooled = problem.pooled()
         self.counts = problem.batches()
         self.chains = chains.prior_chains(problem.knots, problem.drift, problem.dtype)
+        pairs = {"level": _num_pairs(self.pooled), "mode": _num_pairs(self.counts)}
+        self.effort = pairs | {"variational": 2.0 * pairs["mode"], "precision": pairs["mode"]}
         self.level_sd = float(problem.drift.constant() ** -0.5)  # of a path that does not move, a priori
 
     def begin(self) -> dict[str, Any]:
@@ -70,7 +74,7 @@ class Smoother:
         )
 
     def advance(self, state: dict[str, Any], index: int) -> dict[str, Any]:
-        """The state after pass number `index`."""
+        """The state after pass number `index`; the state before it is used up."""
         phase = self.plan[index]
         state = self._enter(phase, self.plan[index - 1] if index else PHASES[0], state)
         first = self.plan.index(phase)
@@ -96,12 +100,14 @@ class Smoother:
         if phase == last:
             return state
         entered = PHASES[PHASES.index(last) + 1 : PHASES.index(phase) + 1]
+        # Adam's averages are most of the memory. Whoever called still holds the state, so they leave it here.
+        for name in _moment_names(state):
+            del state[name]
         if "mode" in entered:
             state = self._unrolled(state)
         if "variational" in entered:
             state = self._turned(state)
-        # Adam's averages are most of the memory, and the last phase moves no means.
-        return _without_moments(state) if phase == "precision" else _with_moments(state)
+        return state if phase == "precision" else _with_moments(state)  # the last phase moves no means
 
     def _unrolled(self, state):
         """Constant paths in natural coordinates."""
@@ -168,8 +174,13 @@ def _with_last(lag_covariances):
     return jnp.pad(lag_covariances, ((0, 1), (0, 0)))
 
 
-def _without_moments(state):
-    return {name: array for name, array in state.items() if "_moment_" not in name and name != "count"}
+def _num_pairs(batches):
+    """Pairs of words present, over all steps."""
+    return float(sum(len(batch.rows) * batch.rows.shape[1] ** 2 for batch in batches))
+
+
+def _moment_names(state):
+    return [name for name in state if "_moment_" in name or name == "count"]
 
 
 def _with_moments(state):
@@ -188,7 +199,7 @@ def _rate(rate, done, planned):
 
 
 def _step(state, slopes, rate):
-    names = [name for name in state if name in ("words", "contexts", "count") or "_moment_" in name]
+    names = ["words", "contexts", *_moment_names(state)]
     return state | _ascend({name: state[name] for name in names}, slopes, rate)
 
 

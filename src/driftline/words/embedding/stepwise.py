@@ -35,11 +35,13 @@ class Stepwise:
 
     Attributes:
         plan: What each part of the work is called: the dates of the steps.
+        effort: Nothing, since all are of one kind.
     """
 
     def __init__(self, problem: Problem):
         self.problem = problem
         self.plan = [str(date) for date in problem.dates]
+        self.effort: dict[str, float] = {}
         self.is_filter = problem.settings.method == "dsg-f"
         self.gaps = np.append(0.0, problem.settings.drift * np.diff(years(problem.dates)))
 

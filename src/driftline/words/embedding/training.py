@@ -125,7 +125,7 @@ def run(
     else:
         state = trainer.begin()
     saved = time.monotonic()
-    with FitReporter(progress, trainer.plan) as report, Interruption() as interruption:
+    with FitReporter(progress, trainer.plan, trainer.effort) as report, Interruption() as interruption:
         while done < len(trainer.plan):
             state = jax.block_until_ready(trainer.advance(state, done))
             done += 1
