@@ -92,14 +92,14 @@ def _chain(diag, upper, rhs, *, forward, rows):
     """
     num_rows, first = len(rhs) - 1, 0 if forward else len(rhs) - 1
 
-    def turn(done, rows, state):
+    def turn(done, size, state):
         value, solution = state
-        start = done + 1 if forward else num_rows - done - rows
-        divisors = lax.dynamic_slice_in_dim(diag, start, rows)
-        inputs = lax.dynamic_slice_in_dim(rhs, start, rows) / divisors
-        gains = lax.dynamic_slice_in_dim(upper, start - 1 if forward else start, rows) / divisors
-        values = [value] * rows
-        for row in range(rows) if forward else reversed(range(rows)):
+        start = done + 1 if forward else num_rows - done - size
+        divisors = lax.dynamic_slice_in_dim(diag, start, size)
+        inputs = lax.dynamic_slice_in_dim(rhs, start, size) / divisors
+        gains = lax.dynamic_slice_in_dim(upper, start - 1 if forward else start, size) / divisors
+        values = [value] * size
+        for row in range(size) if forward else reversed(range(size)):
             values[row] = value = inputs[row] - gains[row] * value
         return value, lax.dynamic_update_slice_in_dim(solution, jnp.stack(values), start, 0)
 
