@@ -39,8 +39,7 @@ def run(*, quick: bool) -> Report:
     tables.append(_slices(vocabulary, dim))
     size = (209, 1000, 20) if quick else (209, 10_000, 100)
     books = _child("books", *size)
-    names = ["setup s", "level pass s", "mode pass s", "precision pass s", "projected minutes", "peak GB"]
-    tables.append(Table(f"T, L, d = {size}", names, [[books[name] for name in names]]))
+    tables.append(Table(f"T, L, d = {size}", list(books), [list(books.values())]))
     goals.append(at_most("peak GB in the shape of Google Books", books["peak GB"], 20.0))
     return Report("words", tables, goals, NOTES)
 

@@ -112,14 +112,24 @@ def books(num_steps, vocabulary, dim):
         times[name] = time.perf_counter() - began
         return result
 
-    level, mode, _ = settings.passes
+    level, mode, variational = settings.passes
     for _ in range(2):  # the second is compiled
         state = timed("level pass s", trainer.advance, state, 0)
     # Minutes each, so that the seconds of compiling and of entering a phase do not matter.
     state = timed("mode pass s", trainer.advance, state, level)
-    timed("precision pass s", trainer.advance, state, level + mode)
-    last = trainer.plan.count("precision") * times["precision pass s"]
-    total = level * times["level pass s"] + mode * times["mode pass s"] + last
+    state = timed("first variational pass s", trainer.advance, state, level + mode)  # works out precisions
+    state = timed("variational pass s", trainer.advance, state, level + mode + 1)
+    timed("precision pass s", trainer.advance, state, level + mode + variational)
+    total = sum(
+        many * times[name]
+        for name, many in (
+            ("level pass s", level),
+            ("mode pass s", mode),
+            ("first variational pass s", 1),
+            ("variational pass s", variational - 1),
+            ("precision pass s", trainer.plan.count("precision")),
+        )
+    )
     return times | {"projected minutes": total / 60, "peak GB": _peak()}
 
 

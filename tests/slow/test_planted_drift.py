@@ -18,7 +18,7 @@ def test_calls_of_change_are_as_rare_as_stated():
             num_steps=10, num_words=100, num_moved=2, num_topics=6, tokens=3000, gap=10, seed=seed
         )
         counts = words.count(corpus.texts, vocabulary=100, progress=False)
-        atlas = words.fit(counts, dim=8, passes=(40, 40, 0), seed=seed, progress=False)
+        atlas = words.fit(counts, dim=8, seed=seed, progress=False)
         answer = atlas.changed(counts.dates[0], counts.dates[-1], n=100)
         assert answer.probabilities is not None
         sure = answer.probabilities >= 0.95

@@ -8,7 +8,7 @@ from driftline.cli.words.changed import without
 
 PICTURE = "words.png"
 # A fifth of the papers' vocabulary and a third of their dimensions: minutes instead of a quarter of an hour.
-VOCABULARY, DIM, PASSES = 2000, 30, (40, 40, 0)
+VOCABULARY, DIM = 2000, 30
 START, END = 1900, 2000
 NUM_CHANGED, NUM_NEIGHBORS = 12, 6
 CLOSE_UP = ("care", "security", "welfare")
@@ -42,7 +42,7 @@ def run(folder: Path) -> None:
     counts = words.count(corpus, VOCABULARY, join_days=7, progress=False)
     tokens, counted = counts.tokens.sum(), time.monotonic()
     print(f"{tokens:,} tokens of {len(counts)} addresses counted in {counted - started:.1f} s", flush=True)
-    atlas = words.fit(counts, dim=DIM, passes=PASSES)
+    atlas = words.fit(counts, dim=DIM)
     print(
         f"dsg-s: {VOCABULARY:,} words, {DIM} dimensions, {len(atlas)} dates fitted in "
         f"{time.monotonic() - counted:.0f} s, ELBO {atlas.elbo:,.0f}\n"

@@ -191,7 +191,7 @@ def settings_of_each(
     if not methods:
         raise ValueError(f"methods is empty; choose from {', '.join(COMPARED)}")
     if not isinstance(passes, Mapping):
-        raise TypeError(f"passes={passes!r}; a dictionary is needed here, such as {{'dsg-s': (60, 30, 0)}}")
+        raise TypeError(f"passes={passes!r}; a dictionary is needed here, such as {{'dsg-s': (60, 20, 5)}}")
     for what, names in (("methods", methods), ("passes", passes)):
         unknown = [name for name in names if name not in COMPARED]
         if unknown:

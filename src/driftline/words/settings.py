@@ -79,7 +79,7 @@ class Settings:
 def default_passes(method: str, optimiser: str) -> tuple[int, ...]:
     """How often each phase goes through the counts (`docs/words.md`)."""
     if method == "dsg-s":
-        return (60, 30, 0) if optimiser == "fast" else (5000, 1000)
+        return (60, 20, 5) if optimiser == "fast" else (5000, 1000)
     return (60,) if optimiser == "fast" else (5000,)
 
 

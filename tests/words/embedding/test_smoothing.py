@@ -81,6 +81,13 @@ def test_precisions_are_optimal_for_the_means(counts):
     assert elbo(noise * h_words) < best
 
 
+def test_no_more_is_held_on_the_way_than_its_passes_need(counts):
+    """Covariances of neighbouring steps are of the size of the means, and only the atlas needs them."""
+    trainer, state, _ = train(counts, (2, 2, smoothing.REFRESH + 1))
+    assert not [name for name in state if "lag" in name]
+    assert {"word_variances", "context_variances", "divergence"} <= set(state)
+
+
 def test_turning_the_space_changes_no_logit(counts):
     trainer, state, _ = train(counts, (20, 20, 0))
     before, after = trainer.moments(state), trainer.moments(trainer._turned(state))

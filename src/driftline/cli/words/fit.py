@@ -39,7 +39,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     what = "smoothing, filtering, or one of two baselines (%(default)s)"
     group.add_argument("--method", choices=METHODS, default=METHODS[0], help=what)
     model.add_options(group)
-    what = "passes of each phase of the optimiser, such as 60 60 0"
+    what = "passes of each phase of the optimiser, such as 60 20 5"
     group.add_argument("--passes", type=int, nargs="+", default=[], metavar="N", help=what)
     model.add_hold_out(group, "steps that the fit must not see; their score is shown with the progress")
     _add_run(parser.add_argument_group("long runs"))

@@ -6,8 +6,8 @@ tried):
 1. *level*: all steps are pooled and every path is constant. One pass costs a fraction of a pass through all
    steps, and all steps come out in the same rotation of the space, which gradient steps alone reach slowly.
 2. *mode*: paths move to the most probable ones, by Adam in the prior's natural coordinates.
-3. *variational*, on request: means climb the ELBO, whose expectations go through the mean and variance of
-   each logit.
+3. *variational*: a few passes in which means climb the ELBO, whose expectations go through the mean and
+   variance of each logit.
 4. *precision*: precisions are made optimal for the means, $\Pi + \mathrm{diag}(h)$ with h the expected
    curvature.
 
@@ -15,6 +15,7 @@ Before the third, or the fourth if there is no third, the space is turned to its
 components depend least on each other.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -85,8 +86,8 @@ class Smoother:
             return _step(state, slopes, _rate(LEVEL_RATE, *done))
         if phase == "precision":
             return self.refresh(state)
-        if phase == "variational" and (index - first) % REFRESH == 0:
-            state = self.refresh(state)
+        if phase == "variational" and index > first and (index - first) % REFRESH == 0:
+            state = self._refreshed_on_the_way(state)
         slopes = likelihood.gradients(self.counts, self.moments(state))
         slopes = [chains.natural_gradient(self.chains, slope) for slope in slopes]
         rate = MODE_RATE if phase == "mode" else VARIATIONAL_RATE
@@ -107,6 +108,8 @@ class Smoother:
             state = self._unrolled(state)
         if "variational" in entered:
             state = self._turned(state)
+        if phase == "variational":
+            state = self._refreshed_on_the_way(state)
         return state if phase == "precision" else _with_moments(state)  # the last phase moves no means
 
     def _unrolled(self, state):
@@ -147,6 +150,10 @@ class Smoother:
             "context_lag_covariances": contexts.lag_covariances,
             "divergence": words.divergence + contexts.divergence,
         }
+
+    def _refreshed_on_the_way(self, state):
+        """The same, without what only the atlas needs: these passes hold the most memory of all."""
+        return {name: array for name, array in self.refresh(state).items() if "lag" not in name}
 
     def objective(self, state: dict[str, Any], phase: str) -> float:
         """The ELBO once there are precisions, before it the log joint density without constants; in nats."""
@@ -203,7 +210,7 @@ def _step(state, slopes, rate):
     return state | _ascend({name: state[name] for name in names}, slopes, rate)
 
 
-@jax.jit
+@functools.partial(jax.jit, donate_argnums=0)
 def _ascend(state, slopes, rate):
     """One step of Adam up the objective; in natural coordinates the prior's slope is their negative."""
     slopes = dict(zip(("words", "contexts"), slopes, strict=True))
