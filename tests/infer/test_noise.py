@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.extend.random import threefry_2x32
 from scipy import special, stats
 
 from driftline.infer import noise
@@ -31,6 +32,28 @@ def test_no_polynomial_of_that_degree_comes_nearer():
     peaks = [np.abs(run).max() for run in np.split(error, np.flatnonzero(np.diff(np.sign(error))) + 1)]
     assert len(peaks) == len(noise.COEFFICIENTS) + 1
     np.testing.assert_allclose(peaks, 2.34e-6, rtol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("key", "counter", "expected"),
+    [
+        ((0, 0), (0, 0), (0x6B200159, 0x99BA4EFE)),
+        ((0xFFFFFFFF, 0xFFFFFFFF), (0xFFFFFFFF, 0xFFFFFFFF), (0x1CB996FC, 0xBB002BE7)),
+        ((0x13198A2E, 0x03707344), (0x243F6A88, 0x85A308D3), (0xC4923A9C, 0x483DF7A0)),
+    ],
+)
+def test_bits_are_those_that_the_authors_of_threefry_publish(key, counter, expected):
+    found = noise._threefry(np.array(key, np.uint32), *(jnp.asarray([word], jnp.uint32) for word in counter))
+    assert tuple(int(word[0]) for word in found) == expected
+
+
+@pytest.mark.parametrize("size", [1, 2, 7, 1000])
+def test_bits_are_those_of_jax_for_the_same_counter(size):
+    key = jax.random.key(11)
+    counter = np.concatenate([np.arange((size + 1) // 2), np.zeros((size + 1) // 2)]).astype(np.uint32)
+    bits = threefry_2x32(jax.random.key_data(key), jnp.asarray(counter))[:size]
+    expected = noise._quantile(noise._symmetric_uniform(bits))
+    np.testing.assert_allclose(noise.standard_normal(key, (size,), jnp.float32), expected, rtol=1e-5)
 
 
 def test_low_bits_do_not_matter_and_zero_is_not_drawn():

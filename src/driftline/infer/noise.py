@@ -15,19 +15,36 @@ COEFFICIENTS = (
     -0.0384366748, -0.160744556, -0.440186901, -1.9473386, 3.67565882,
 )  # fmt: skip
 HALF_RANGE = 7.65
+# Of Threefry-2x32: by how many bits each round turns a word, four rounds at a time; the key's third word.
+ROTATIONS, PARITY = ((13, 15, 26, 6), (17, 29, 16, 24)), 0x1BD11BDA
 
 
 def standard_normal(key: Key[Array, ""], shape: tuple[int, ...], dtype: jnp.dtype) -> Float[Array, "..."]:
     """Noise that is far finer than an average over draws can tell from one of full precision.
 
-    The bits come from XLA's own Threefry, in one pass. `jax.random` runs the same cipher as a loop of rounds,
-    and for 10,000 numbers starting a round takes longer than the round.
+    `jax.random` runs the same cipher as a loop of rounds, and for 10,000 numbers starting a round takes
+    longer than the round. Here all rounds are one pass.
     """
     words = jr.key_data(key)
-    state = jnp.pad(words, (0, 4 - words.size))  # the key, then a counter that begins at zero
-    algorithm = lax.RandomAlgorithm.RNG_THREE_FRY
-    _, bits = lax.rng_bit_generator(state, (math.prod(shape),), jnp.uint32, algorithm)
+    if words.size != 2:  # of another generator
+        words = jr.bits(key, (2,), jnp.uint32)
+    size = math.prod(shape)
+    counter = jnp.arange((size + 1) // 2, dtype=jnp.uint32)
+    bits = jnp.concatenate(_threefry(words, counter, jnp.zeros_like(counter)))[:size]
     return _quantile(_symmetric_uniform(bits)).astype(dtype).reshape(shape)
+
+
+def _threefry(key, first, second):
+    """Threefry-2x32 of Salmon et al. (2011), twenty rounds: two words that look random for each pair."""
+    schedule = key[0], key[1], key[0] ^ key[1] ^ jnp.uint32(PARITY)
+    first, second = first + schedule[0], second + schedule[1]
+    for group in range(1, 6):
+        for rotation in ROTATIONS[(group - 1) % 2]:
+            first = first + second
+            second = first ^ (second << rotation | second >> (32 - rotation))
+        first = first + schedule[group % 3]
+        second = second + schedule[(group + 1) % 3] + jnp.uint32(group)
+    return first, second
 
 
 def _symmetric_uniform(bits):
