@@ -29,7 +29,7 @@ from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
 
 PHASES = ("level", "mode", "variational", "precision")
-LEVEL_RATE, MODE_RATE, VARIATIONAL_RATE = 0.3, 0.03, 0.02  # in standard deviations of the prior
+LEVEL_RATE, MODE_RATE, VARIATIONAL_RATE = 0.3, 0.04, 0.03  # in standard deviations of the prior
 SECOND_DECAY = 0.99  # gradients are without noise, so what was long ago need not count
 WARM_UP = 5  # passes: Adam's first steps are of full size in every coordinate, whether it matters or not
 SETTLE = 2  # passes of the last phase; variances depend a little on the ones before
