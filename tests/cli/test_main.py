@@ -21,7 +21,6 @@ def test_the_demo_prints_what_it_finds_and_writes_three_pictures(tmp_path, capsy
     small = {
         "VOCABULARY": 31,
         "DIM": 4,
-        "PASSES": (4, 4, 0),
         "CLOSE_UP": ["plane"],
         "PAIRS": [("plane", "ship"), ("plane", "corn")],
     }
