@@ -89,12 +89,12 @@ def measure_row(kind: str, size: int, repeats: int) -> dict[str, Any]:
 def _block(kind, size):
     from benchmarks import dense
     from benchmarks.measure import compile_for
-    from benchmarks.problem import volatility
+    from benchmarks.problem import compile_block, volatility
     from driftline.infer import bbvi
 
     problem = volatility(size)
     if kind == "structured":
-        return compile_for(bbvi._take_steps, *problem.block()), bbvi.STEPS_PER_BLOCK
+        return compile_block(problem), bbvi.STEPS_PER_BLOCK
     return compile_for(dense.take_steps, problem, DENSE_STEPS), DENSE_STEPS
 
 

@@ -42,7 +42,8 @@ class Posterior:
         converged: Whether the method's own stopping rule was met.
         iterations: Number of steps that the method took.
         message: One sentence on how the fit ended.
-        history: Arrays over the iterations, such as `elbo`, `gradient_norm` and `rate`.
+        history: Arrays over the iterations, such as `elbo`, `gradient_norm` and `rate`; `method="bbvi"` looks
+            at the first two at every fifth iteration.
         parameters: The learnt numbers by their places, such as `prior.decay`; each has `mean`, `sd` and
             `interval`. The path is averaged over them: `q` has the moments of that mixture.
         quantiles: Quantiles of that mixture for every step at the probabilities of `intervals.SCORES`, in

@@ -171,6 +171,20 @@ def test_the_elbo_is_the_mean_of_log_joint_minus_log_density(case):
     oracles.assert_close(case.found["sticking"].elbo, expected, rtol=RTOL, scale=scale)
 
 
+@pytest.mark.parametrize("num_draws", [1, 4])
+def test_without_the_elbo_the_gradient_is_the_same(num_draws):
+    q, counts, noise = draw("chain", 5, num_draws)
+
+    @jit_for_one_run
+    def evaluate(with_elbo):
+        return estimate(q, partial(log_joint, counts), noise, with_elbo=with_elbo)
+
+    asked, not_asked = evaluate(jnp.asarray(True)), evaluate(jnp.asarray(False))
+    assert np.isfinite(asked.elbo)
+    assert np.isnan(not_asked.elbo)
+    jax.tree.map(np.testing.assert_array_equal, not_asked.gradient, asked.gradient)
+
+
 @pytest.mark.parametrize("kind", SHAPES)
 def test_the_gradient_agrees_with_central_differences(kind):
     q, counts, noise = draw(kind, 5, 4)

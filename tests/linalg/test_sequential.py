@@ -51,25 +51,35 @@ def test_congruences_are_diagonal_blocks_of_a_dense_product(num_steps, forward):
     oracles.assert_within_rounding(jax.jit(kernel)(gain, matrices), expected, magnitude, roundings=limit)
 
 
-@pytest.mark.parametrize("num_steps", [1, 2, sequential.ROWS_PER_TURN, 2 * sequential.ROWS_PER_TURN + 1, 50])
+@pytest.mark.parametrize("num_steps", [1, 2, 4, 8, 9, 50])  # a turn takes four rows or eight
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
 @substitutions
-def test_one_chain_is_solved_like_the_same_chain_among_others(name, shape, num_steps):
+def test_one_chain_is_solved_like_the_same_chain_among_others(name, shape, dtype, num_steps):
     kernel = jax.jit(getattr(sequential, name))
     rng = np.random.default_rng(num_steps)
-    diag, upper = oracles.random_factor(rng, num_steps, (2,))
-    rhs = rng.standard_normal((num_steps, 2))
+    diag, upper = oracles.random_factor(rng, num_steps, (2,), dtype)
+    rhs = rng.standard_normal((num_steps, 2)).astype(dtype)
     among_others = kernel(diag, upper, rhs)[:, 0]
     alone = kernel(*(band[:, 0].reshape(len(band), *shape) for band in (diag, upper, rhs)))
-    rtol = oracles.tolerance(oracles.bidiagonal(diag, upper))
+    rtol = oracles.tolerance(oracles.bidiagonal(diag, upper), dtype)
     assert alone.shape == (num_steps, *shape)
     oracles.assert_close(alone.reshape(-1), among_others, rtol=rtol)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@substitutions
+def test_the_loop_of_one_chain_is_compiled_as_one_piece(name, dtype):
+    arrays = [jax.ShapeDtypeStruct((length,), dtype) for length in (1000, 999, 1000)]
+    program = jax.jit(getattr(sequential, name)).lower(*arrays).compile().as_text()
+    # So XLA marks loops that it compiles whole. Otherwise every operation of every turn is a call.
+    assert program.count(" while(") == program.count('xla_cpu_small_call="true"') == 1
 
 
 @pytest.mark.parametrize("mapped", [(0, 0, 0), (None, None, 1), (1, None, 0), (None, 0, None)], ids=str)
 @substitutions
 def test_vmap_solves_every_chain_as_if_it_were_alone(name, mapped):
-    num_steps, num_chains = 2 * sequential.ROWS_PER_TURN + 2, 3
+    num_steps, num_chains = 10, 3
     rng = np.random.default_rng(0)
     bands = (
         *oracles.random_factor(rng, num_steps, (num_chains,)),

@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -56,6 +57,40 @@ def test_density_mean_and_precision_equal_the_dense_gaussian(name):
     diag, off = prior.precision(gaps)
     dense = np.diag(diag) + np.diag(off, 1) + np.diag(off, -1)
     np.testing.assert_allclose(dense @ covariance, np.eye(NUM_STEPS), atol=1e-10)
+
+
+@pytest.mark.parametrize("name", PRIORS)
+def test_score_and_curvature_are_those_of_the_dense_gaussian(name):
+    prior, (mean, covariance) = PRIORS[name]()
+    path, precision = np.random.default_rng(4).normal(size=NUM_STEPS), np.linalg.inv(covariance)
+
+    def log_prob(path):
+        return prior.log_prob(path, jnp.asarray(GAPS))
+
+    rtol = 1e-13 * np.linalg.cond(covariance)
+    score, scale = jax.grad(log_prob)(jnp.asarray(path)), np.abs(precision) @ np.abs(path - mean)
+    np.testing.assert_allclose(score, -precision @ (path - mean), atol=rtol * scale.max())
+    for curvature in (
+        jax.hessian(log_prob),
+        jax.jacfwd(jax.jacfwd(log_prob)),
+        jax.jacrev(jax.jacrev(log_prob)),
+    ):
+        np.testing.assert_allclose(curvature(jnp.asarray(path)), -precision, atol=rtol * precision.max())
+
+
+@pytest.mark.parametrize("name", ["random walk", "ar1", "ornstein-uhlenbeck"])
+def test_density_and_score_know_how_they_change_with_the_prior_s_numbers(name):
+    prior, _ = PRIORS[name]()
+    path = jnp.asarray(np.random.default_rng(5).normal(size=NUM_STEPS))
+
+    def at(scale, path):
+        return eqx.tree_at(lambda prior: prior.scale, prior, scale).log_prob(path, jnp.asarray(GAPS))
+
+    scale, h = jnp.asarray(0.7), 1e-5
+    for of_scale in (at, jax.grad(at, argnums=1)):
+        expected = (of_scale(scale + h, path) - of_scale(scale - h, path)) / (2 * h)
+        found = jax.jacfwd(of_scale)(scale, path), jax.jacrev(of_scale)(scale, path)
+        np.testing.assert_allclose(found, np.broadcast_to(expected, np.shape(found)), rtol=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("name", PRIORS)

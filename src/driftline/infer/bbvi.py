@@ -116,11 +116,12 @@ class State(NamedTuple):
 class Block(NamedTuple):
     """What a block of steps reports; nothing here is needed by the next one.
 
-    The norm is that of Adam's running average of the gradient of the means, once per stride.
+    Everything is looked at once per stride. The norm is that of Adam's running average of the gradient of
+    the means.
     """
 
     mean_q: AbstractFamily
-    elbo: Float[Array, " steps"]
+    elbo: Float[Array, " strides"]
     gradient_norm: Float[Array, " strides"]
 
 
@@ -192,11 +193,13 @@ class _Run:
     def history(self) -> dict[str, np.ndarray]:
         if not self._blocks:
             return {name: np.zeros(0) for name in ("elbo", "gradient_norm", "rate")}
+
+        def each_step(name):
+            return np.repeat([getattr(block, name) for block in self._blocks], STEPS_PER_STRIDE)
+
         return {
-            "elbo": np.concatenate([np.asarray(block.elbo) for block in self._blocks]),
-            "gradient_norm": np.concatenate(
-                [np.repeat(block.gradient_norm, STEPS_PER_STRIDE) for block in self._blocks]
-            ),
+            "elbo": each_step("elbo"),
+            "gradient_norm": each_step("gradient_norm"),
             "rate": np.repeat(self._rates, STEPS_PER_BLOCK),
         }
 
@@ -257,8 +260,9 @@ def _basis(model, observations, q, name):
 
 @eqx.filter_jit
 def _take_steps(state, basis, model, observations, key, iteration, rate, samples, estimator, num_steps):
-    def step(state, key):
-        elbo, gradient = _gradient(state.q, model, observations, key, samples, estimator)
+    def step(state, inputs):
+        key, is_last = inputs
+        elbo, gradient = _gradient(state.q, model, observations, key, samples, estimator, with_elbo=is_last)
         gradient = eqx.tree_at(lambda g: g.mean, gradient, basis.of_gradient(gradient.mean))
         updates, moments = adam.direction(gradient, state.moments)
         updates = jax.tree.map(lambda leaf: rate * leaf, updates)
@@ -267,9 +271,9 @@ def _take_steps(state, basis, model, observations, key, iteration, rate, samples
 
     def stride(carry, keys):
         state, total = carry
-        state, elbos = jax.lax.scan(step, state, keys)
+        state, elbos = jax.lax.scan(step, state, (keys, jnp.arange(len(keys)) == len(keys) - 1))
         norm = jnp.sqrt(jnp.mean(state.moments.first.mean**2))
-        return (state, jax.tree.map(jnp.add, total, state.q)), (elbos, norm)
+        return (state, jax.tree.map(jnp.add, total, state.q)), (elbos[-1], norm)
 
     # Neighbouring iterates are nearly the same: a look at every few of them is as good, and cheaper.
     num_strides = max(1, num_steps // STEPS_PER_STRIDE)
@@ -277,7 +281,7 @@ def _take_steps(state, basis, model, observations, key, iteration, rate, samples
     keys = jax.vmap(lambda i: jr.fold_in(key, i))(iteration + jnp.arange(num_steps))
     (state, total), (elbos, norms) = jax.lax.scan(stride, (state, zero), keys.reshape(num_strides, -1))
     mean_q = jax.tree.map(lambda leaf: leaf / num_strides, total)
-    return state, Block(mean_q, elbos.ravel(), norms)
+    return state, Block(mean_q, elbos, norms)
 
 
 def _noise(q, key: Key[Array, ""], samples):
@@ -285,13 +289,14 @@ def _noise(q, key: Key[Array, ""], samples):
     return standard_normal(key, (num_steps, samples, *shape), q.mean.dtype)
 
 
-def _gradient(q, model, observations, key: Key[Array, ""], samples, estimator):
+def _gradient(q, model, observations, key: Key[Array, ""], samples, estimator, *, with_elbo):
     noise = _noise(q, key, samples)
     return estimate(
         q,
         lambda path: model.log_joint(path, observations),
         noise,
         sticking_the_landing=estimator == "sticking-the-landing",
+        with_elbo=with_elbo,
     )
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
 from driftline.families import AbstractFamily
 
@@ -25,6 +25,7 @@ def estimate(
     noise: Float[Array, " T S *shape"],
     *,
     sticking_the_landing: bool = False,
+    with_elbo: bool | Bool[Array, ""] = True,
 ) -> Estimate:
     r"""Estimate the ELBO and its gradient from S draws (eqs. 12-14).
 
@@ -40,16 +41,24 @@ def estimate(
         log_joint: Log density of a path and the observations.
         noise: Standard normal noise; the second axis counts the draws.
         sticking_the_landing: Whether to use that estimator instead of the analytic entropy.
+        with_elbo: Whether to work out the ELBO, which the gradient does not need; NaN otherwise.
     """
+
+    def elbo_of(path, deviation):
+        # The noise is remade from the draw: XLA would otherwise generate it once per use.
+        return log_joint(path) - q.log_prob_of_noise(q.whiten(deviation))
+
+    def not_asked_for(path, _):
+        return jnp.full((), jnp.nan, path.dtype)
 
     def one(noise):
         deviation = q.unwhiten(noise)
-        # From here on the noise is remade from the draw: XLA would otherwise generate it once per use.
-        noise = q.whiten(deviation)
-        log_prob, score = jax.value_and_grad(log_joint)(q.mean + deviation)
+        path = q.mean + deviation
+        elbo = jax.lax.cond(with_elbo, elbo_of, not_asked_for, path, deviation)
+        score = jax.grad(log_joint)(path)
         if sticking_the_landing:
-            score = score + q.whiten_transposed(noise)
-        return log_prob - q.log_prob_of_noise(noise), q.pull_back(deviation, score)
+            score = score + q.whiten_transposed(q.whiten(deviation))
+        return elbo, q.pull_back(deviation, score)
 
     if noise.shape[1] == 1:
         elbo, gradient = one(noise[:, 0])

@@ -16,8 +16,10 @@ from jaxtyping import Array, Float
 
 from driftline.linalg import small
 
-# Twelve are more than XLA compiles into one loop on a CPU, and take forty times as long as four.
-ROWS_PER_TURN = 4
+# Rows that a turn of a single chain's loop takes fill this many bytes: eight in single precision, four in
+# double. A little more is more than XLA compiles into one loop on a CPU, and takes forty times as long; the
+# tests look at what it compiled. In double precision eight would be no faster.
+BYTES_PER_TURN = 32
 
 
 def back_substitute(
@@ -84,12 +86,14 @@ def _loop(num_steps, step, first, place, like):
     return lax.fori_loop(0, num_steps, step, (first, solution))[1]
 
 
-def _chain(diag, upper, rhs, *, forward, rows):
+def _chain(diag, upper, rhs, *, forward, rows=None):
     """Substitution along one chain, several rows in each turn of the loop.
 
     Every row waits for the value of the row before, so that nothing but a product and a difference may come
     after it: right-hand side and off-diagonal are divided beforehand, those of all rows of a turn at once.
+    The solution takes the place of the right-hand side.
     """
+    rows = rows or BYTES_PER_TURN // rhs.dtype.itemsize
     num_rows, first = len(rhs) - 1, 0 if forward else len(rhs) - 1
 
     def turn(done, size, state):
@@ -104,7 +108,7 @@ def _chain(diag, upper, rhs, *, forward, rows):
         return value, lax.dynamic_update_slice_in_dim(solution, jnp.stack(values), start, 0)
 
     value = rhs[first] / diag[first]
-    state = value, jnp.zeros_like(rhs).at[first].set(value)
+    state = value, rhs.at[first].set(value)
     turns, left = divmod(num_rows, rows)
     if turns:
         state = lax.fori_loop(0, turns, lambda i, state: turn(i * rows, rows, state), state)
@@ -117,7 +121,7 @@ def _chain_or_chains(*, forward):
     Many chains wait together, and several rows of them are more than XLA compiles into one loop on a CPU:
     each operation is then a call, and a solve takes ten times as long.
     """
-    alone = custom_vmap(functools.partial(_chain, forward=forward, rows=ROWS_PER_TURN))
+    alone = custom_vmap(functools.partial(_chain, forward=forward))
 
     @alone.def_vmap
     def among_others(_, batched, *arrays):
