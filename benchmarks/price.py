@@ -22,8 +22,8 @@ NOTES = (
     "contestants take turns. The density is the same function for all of them.",
     "Verdicts are by minima, which a busy machine disturbs least.",
     "driftline's step also keeps the running average of its iterates and the norm of the gradient.",
-    "Our steps work out the ELBO, which the gradient does not need, at every fifth step; NumPyro's loss is that "
-    "of every step.",
+    "Our steps work out the ELBO, which the gradient does not need, at every fifth step; NumPyro's loss is "
+    "that of every step.",
 )
 
 
