@@ -29,10 +29,18 @@ def begin(parameters: Any) -> Moments:
     return Moments(jnp.zeros((), jnp.int32), zeros, zeros)
 
 
-def direction(gradient: Any, moments: Moments, second_decay: float = SECOND_DECAY) -> tuple[Any, Moments]:
+def direction(
+    gradient: Any, moments: Moments, second_decay: float = SECOND_DECAY, *, floor: float = FLOOR
+) -> tuple[Any, Moments]:
     """The direction of `optax.scale_by_adam`, to rounding, with one division per number instead of three.
 
     A step of a long chain is bound by divisions and by memory, so that this is a tenth of its time.
+
+    Args:
+        gradient: The gradient, uphill.
+        moments: Those of the steps before.
+        second_decay: Decay of the average of squares, the paper's beta_2.
+        floor: Added to the root of that average, Adam's delta.
     """
     count = moments.count + 1
     first = optax.tree.update_moment(gradient, moments.first, FIRST_DECAY, 1)
@@ -42,6 +50,6 @@ def direction(gradient: Any, moments: Moments, second_decay: float = SECOND_DECA
         steps = count.astype(first.dtype)
         unbiased = jnp.sqrt(-jnp.expm1(steps * jnp.log(second_decay)))
         scale = unbiased / -jnp.expm1(steps * jnp.log(FIRST_DECAY))
-        return scale * (first / (jnp.sqrt(second) + FLOOR))
+        return scale * (first / (jnp.sqrt(second) + floor * unbiased))
 
     return jax.tree.map(one, first, second), Moments(count, first, second)

@@ -184,6 +184,22 @@ def test_a_fit_that_cannot_fit_into_memory_is_refused_with_advice(counts, monkey
         words.fit(counts, progress=False)
 
 
+@pytest.mark.parametrize(("limit", "free"), [("7000", 4500), ("1500", 0), ("max", None)])
+def test_the_limit_of_a_container_counts_too(limit, free, tmp_path):
+    for name, text in {"max": limit, "current": "3000", "stat": "anon 2500\ninactive_file 500"}.items():
+        (tmp_path / f"memory.{name}").write_text(f"{text}\n")
+    assert memory._in_the_container(tmp_path) == free
+    assert memory._in_the_container(tmp_path / "none") is None
+
+
+def test_progress_says_which_objective_it_shows(counts, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    words.fit(counts, dim=2, passes=(2, 2, 2), progress=True)
+    shown = capsys.readouterr().err
+    assert shown.index("log joint") < shown.index("ELBO")
+    assert "log joint" not in shown[shown.index("precision") :]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -43,12 +43,29 @@ def check(problem: Problem) -> int:
 
 def available() -> int | None:
     """Bytes that are free for programs, or None where that cannot be told."""
+    free = [size for size in (_on_the_machine(), _in_the_container()) if size is not None]
+    return min(free, default=None)
+
+
+def _on_the_machine():
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
         return _installed()
     found = [int(line.split()[1]) * 1024 for line in lines if line.startswith("MemAvailable:")]
     return found[0] if found else _installed()
+
+
+def _in_the_container(group: Path = Path("/sys/fs/cgroup")):
+    """What a container's limit leaves, not counting files kept in memory; None without a limit."""
+    try:
+        limit, used = ((group / f"memory.{name}").read_text().strip() for name in ("max", "current"))
+        kept = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except OSError:  # not on Linux, or not in a group of its own
+        return None
+    if limit == "max":
+        return None
+    return max(0, int(limit) - int(used) + int(kept.get("inactive_file", 0)))
 
 
 def _installed():

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from driftline.terminal import Line, listener
 
+OF_LOG_JOINT = ("level", "mode")  # phases whose objective is not yet the ELBO
+
 
 class FitProgress(NamedTuple):
     """How far a fit is.
@@ -113,9 +115,10 @@ class FitReporter:
     def _write(self, progress):
         parts = [f"{progress.phase}  {progress.done}/{progress.planned}"]
         # Both are known after some passes only; the line keeps the last ones.
-        for name, number in (("objective", progress.objective), ("held-out", progress.score)):
-            if number is not None:
-                self._shown[name] = f"{name} {number:.6g}"
+        objective = "log joint" if progress.phase in OF_LOG_JOINT else "ELBO"
+        for field, name in (("objective", objective), ("score", "held-out")):
+            if (number := getattr(progress, field)) is not None:
+                self._shown[field] = f"{name} {number:.6g}"
         parts += self._shown.values()
         parts.append(f"{progress.seconds:.0f} s")
         if progress.left is not None:

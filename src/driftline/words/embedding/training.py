@@ -68,7 +68,8 @@ def fit(
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one, which takes many times as long.
         passes: Passes of each phase of the optimiser, or of its only one, if not as many as usual.
-        hold_out: Steps that the fit must not see; their score is shown with the progress.
+        hold_out: Steps that the fit must not see. The progress of "dsg-s" shows their score;
+            `words.evaluate` scores all methods.
         seed: The same seed gives the same numbers.
         checkpoint: File to which the state is saved now and then, and when the fit is interrupted.
         resume: Whether to go on from that file. The result is the same as without the interruption.
