@@ -73,7 +73,7 @@ def fit(
         >>> post.mean.shape
         (5,)
     """
-    settings = _settings(model, method, structure, parameters, options)
+    settings = _settings(model, method, structure, seed, parameters, options)
     if is_panel(x, model.likelihood, model.prior.shape):
         series = as_panel(x, times, time_unit)
         return fit_panel(model, series, settings, method, structure, progress, parameters, shared=shared)
@@ -98,13 +98,19 @@ def fit(
     )
 
 
-def _settings(model, method, structure, parameters, options):
+def _settings(model, method, structure, seed, parameters, options):
     if not isinstance(model, Model):
         raise TypeError(f"fit takes a dl.Model(prior, likelihood) first, got {model!r}")
-    if method not in SETTINGS:
+    if method not in tuple(SETTINGS):
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(SETTINGS)}")
     if structure not in STRUCTURES:
         raise ValueError(f"unknown structure {structure!r}; choose one of {', '.join(STRUCTURES)}")
+    if method == "mean-field" and structure != "chains":
+        raise ValueError(
+            f"method 'mean-field' couples nothing, so it has no structure={structure!r}; leave that away"
+        )
+    if not isinstance(seed, int | np.integer) or isinstance(seed, bool):
+        raise TypeError(f"seed must be a whole number, got {seed!r}")
     if parameters not in ("integrate", "maximise"):
         raise ValueError(f"parameters must be 'integrate' or 'maximise', got {parameters!r}")
     if learnt(model) and method != "newton":

@@ -184,7 +184,33 @@ def test_learning_that_diverges_says_where_and_what_to_do():
         dl.fit(dl.Model(dl.RandomWalk(5.0), hard), np.zeros(20), method="bbvi")
 
 
-def test_learning_that_ends_worse_than_it_began_is_refused():
-    years, flow = datasets.nile()
-    with pytest.raises(dl.DivergenceError, match="learning_rate"):
-        dl.fit(nile_model(), flow, times=years, method="bbvi", learning_rate=500.0, max_iterations=500)
+@pytest.mark.parametrize("learning_rate", [5.0, 20.0, 1000.0])
+def test_learning_that_ends_worse_than_it_began_is_refused(learning_rate):
+    model = dl.Model(dl.RandomWalk(0.5), dl.Gaussian(1.0))
+    options = {"method": "bbvi", "learning_rate": learning_rate, "max_iterations": 500}
+    with pytest.raises(
+        dl.DivergenceError, match=rf"after 500 steps.*learning_rate \(now {learning_rate:g}\)"
+    ):
+        dl.fit(model, [1.0, 2.0, 30.0, 4.0, 5.0, 6.0, 0.0, 0.0], **options)
+
+
+@pytest.mark.parametrize(
+    ("model", "rate", "place"),
+    [
+        (
+            dl.Model(
+                dl.MarkovPrior(
+                    lambda z: jnp.where(z > 3.0, -jnp.inf, -z * z), lambda z, y, dt: -((z - y) ** 2)
+                ),
+                dl.Gaussian(),
+            ),
+            0.05,
+            r"at iteration \d+: the prior's log density of a draw is -inf",
+        ),
+        (dl.Model(dl.RandomWalk(0.5), dl.Gaussian(1.0)), 1e300, r"at iteration \d+: the "),
+    ],
+    ids=["an improper prior", "a step out of range"],
+)
+def test_divergence_names_the_iteration_even_where_no_time_step_is_at_fault(model, rate, place):
+    with pytest.raises(dl.DivergenceError, match=f"the fit diverged {place}"):
+        dl.fit(model, [1.0, 2.0, 30.0, 4.0], method="bbvi", learning_rate=rate)

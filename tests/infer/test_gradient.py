@@ -172,6 +172,15 @@ def test_the_elbo_is_the_mean_of_log_joint_minus_log_density(case):
 
 
 @pytest.mark.parametrize("num_draws", [1, 4])
+def test_a_density_of_another_type_is_no_obstacle(num_draws):
+    q, counts, noise = jax.tree.map(lambda leaf: leaf.astype(jnp.float32), draw("chain", 5, num_draws))
+    found = estimate(q, lambda path: log_joint(counts, path).astype(jnp.float64), noise)
+    expected = estimate(q, partial(log_joint, counts), noise)
+    assert {leaf.dtype for leaf in jax.tree.leaves(found)} == {jnp.dtype(jnp.float32)}
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-5), found, expected)
+
+
+@pytest.mark.parametrize("num_draws", [1, 4])
 def test_without_the_elbo_the_gradient_is_the_same(num_draws):
     q, counts, noise = draw("chain", 5, num_draws)
 

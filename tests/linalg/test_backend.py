@@ -40,3 +40,11 @@ def test_the_chosen_function_keeps_its_name_and_its_values(name):
     assert chosen.__name__ == name
     expected = jax.jit(getattr(sequential, name))(*arguments)
     np.testing.assert_array_equal(jax.jit(chosen)(*arguments), expected)
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+@pytest.mark.parametrize("dtype", [np.float32, np.int64])
+def test_types_that_do_not_go_together_are_refused(name, dtype):
+    first, *others = ARGUMENTS[name]
+    with pytest.raises(TypeError, match="one floating-point type are needed, got .*astype"):
+        backend.by_backend(name)(first.astype(dtype), *others)

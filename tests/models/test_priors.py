@@ -78,6 +78,13 @@ def test_score_and_curvature_are_those_of_the_dense_gaussian(name):
         np.testing.assert_allclose(curvature(jnp.asarray(path)), -precision, atol=rtol * precision.max())
 
 
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+def test_the_score_is_right_where_squares_of_the_scale_are_out_of_range(scale):
+    prior, path = dl.RandomWalk(scale, initial_scale=scale), scale * jnp.array([1.0, 2.0, 4.0], jnp.float32)
+    found = jax.grad(prior.log_prob)(path, jnp.ones(2, jnp.float32))
+    np.testing.assert_allclose(found, np.array([0.0, 1.0, -2.0]) / scale, atol=1e-5 / scale)
+
+
 @pytest.mark.parametrize("name", ["random walk", "ar1", "ornstein-uhlenbeck"])
 def test_density_and_score_know_how_they_change_with_the_prior_s_numbers(name):
     prior, _ = PRIORS[name]()

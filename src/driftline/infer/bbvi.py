@@ -8,6 +8,7 @@ care how noisy the ELBO itself is.
 """
 
 import dataclasses
+import math
 from typing import NamedTuple, NoReturn
 
 import equinox as eqx
@@ -67,8 +68,9 @@ class Settings:
             if not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a whole number from 1 on, got {value!r}")
         for name in ("tolerance", "learning_rate"):
-            if not getattr(self, name) > 0:
-                raise ValueError(f"{name} must be greater than zero, got {getattr(self, name)!r}")
+            value = getattr(self, name)
+            if not isinstance(value, int | float | np.number) or not 0 < value < math.inf:
+                raise ValueError(f"{name} must be a finite number greater than zero, got {value!r}")
         if self.estimator not in ("analytic", "sticking-the-landing"):
             raise ValueError(
                 f"estimator must be 'analytic' or 'sticking-the-landing', got {self.estimator!r}"
@@ -137,17 +139,17 @@ def maximise(
     """Maximise the ELBO over the family of `q`, starting from `q`."""
     key_steps, key_elbo = jr.split(jr.key(seed))
     run = _Run(model, observations, settings, key_steps, reporter)
+    start = q
     try:
         q, converged, message = _stages(run, q)
     except KeyboardInterrupt:
         q, converged, message = run.best(q, key_elbo), False, f"interrupted after {run.iteration} steps"
     reporter.close()
-    elbo, error = _final_elbo(model, observations, q, key_elbo)
-    history = run.history()
-    _check_outcome(float(elbo), float(error), history, settings)
+    elbo, error = map(float, _final_elbo(model, observations, q, key_elbo))
+    _check_outcome(run, elbo, error, *map(float, _final_elbo(model, observations, start, key_elbo)))
     return Outcome(
-        q, float(elbo), float(error), converged=converged, iterations=run.iteration,
-        message=message, history=history,
+        q, elbo, error, converged=converged, iterations=run.iteration,
+        message=message, history=run.history(),
     )  # fmt: skip
 
 
@@ -332,7 +334,7 @@ def _prior_factor(prior, gaps):
 
 @eqx.filter_jit
 def _probe_draws(q, model, observations, key, samples):
-    """The draws of a step, and at which time steps the model is finite for all of them."""
+    """The draws of a step, at which time steps the model is finite for all, and their prior log densities."""
     num_steps, noise = len(q.mean), _noise(q, key, samples)
 
     def one(noise):
@@ -340,10 +342,10 @@ def _probe_draws(q, model, observations, key, samples):
         score = jax.grad(model.log_joint)(path, observations)
         terms = model.log_likelihoods(path, observations)
         finite = [jnp.isfinite(leaf).reshape(num_steps, -1).all(axis=1) for leaf in (path, score, terms)]
-        return path, finite[0] & finite[1] & finite[2]
+        return path, finite[0] & finite[1] & finite[2], model.log_prior(path, observations)
 
-    paths, finite = jax.vmap(one, in_axes=1)(noise)
-    return paths, finite.all(axis=0)
+    paths, finite, log_priors = jax.vmap(one, in_axes=1)(noise)
+    return paths, finite.all(axis=0), log_priors
 
 
 def _explain_divergence(run: _Run, state: State, basis, rate: float) -> NoReturn:
@@ -351,7 +353,7 @@ def _explain_divergence(run: _Run, state: State, basis, rate: float) -> NoReturn
     settings, where = run.settings, ""
     for iteration in range(run.iteration, run.iteration + STEPS_PER_BLOCK):
         key = jr.fold_in(run.key, iteration)
-        paths, finite = _probe_draws(state.q, run.model, run.observations, key, settings.samples)
+        paths, finite, log_priors = _probe_draws(state.q, run.model, run.observations, key, settings.samples)
         if not finite.all():
             step = int(np.argmin(finite))
             draws = ", ".join(f"{draw:.3g}" for draw in np.asarray(paths[:, step]).ravel()[:8])
@@ -360,21 +362,29 @@ def _explain_divergence(run: _Run, state: State, basis, rate: float) -> NoReturn
                 f"{step}, where draws of the path are {draws}"
             )
             break
+        if not np.isfinite(log_priors).all():
+            odd = next(float(value) for value in log_priors if not np.isfinite(value))
+            where = f" at iteration {iteration}: the prior's log density of a draw is {odd}"
+            break
         state, _ = _take_steps(
             state, basis, run.model, run.observations, run.key,
             jnp.asarray(iteration), jnp.asarray(rate), settings.samples, settings.estimator, 1,
         )  # fmt: skip
+        if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(state.q)):
+            where = f" at iteration {iteration}: the step led to numbers that are not finite"
+            break
     raise DivergenceError(
         f"the fit diverged{where}; try a smaller learning_rate (now {rate:g}), more samples (now "
         f"{settings.samples}), or a prior that keeps the path where the likelihood is finite"
     )
 
 
-def _check_outcome(elbo, error, history, settings):
-    first = history["elbo"][:STEPS_PER_BLOCK]
-    if not np.isfinite(elbo) or (first.size and elbo + 5 * error < first[0] - 5 * first.std()):
+def _check_outcome(run, elbo, error, start_elbo, start_error):
+    settings = run.settings
+    if not np.isfinite(elbo) or elbo + 5 * error < start_elbo - 5 * start_error:
         raise DivergenceError(
-            f"the fit ended worse than it began: ELBO {elbo:.6g} after, {first.mean():.6g} before; "
-            f"try a smaller learning_rate (now {settings.learning_rate:g}) or more samples "
-            f"(now {settings.samples})"
+            f"after {run.iteration} steps the fit is worse than where it began: ELBO {elbo:.6g}, at first "
+            f"{start_elbo:.6g}; try a smaller learning_rate (now {settings.learning_rate:g}), more samples "
+            f"(now {settings.samples}) or, if it had no time, more max_iterations (now "
+            f"{settings.max_iterations})"
         )

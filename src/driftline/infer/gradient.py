@@ -46,7 +46,8 @@ def estimate(
 
     def elbo_of(path, deviation):
         # The noise is remade from the draw: XLA would otherwise generate it once per use.
-        return log_joint(path) - q.log_prob_of_noise(q.whiten(deviation))
+        log_prob = jnp.asarray(log_joint(path), path.dtype)  # a user's density may return another type
+        return log_prob - q.log_prob_of_noise(q.whiten(deviation))
 
     def not_asked_for(path, _):
         return jnp.full((), jnp.nan, path.dtype)

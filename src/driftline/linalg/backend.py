@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import jax.numpy as jnp
 from jax import lax
 
 from driftline.linalg import parallel, sequential
@@ -12,6 +13,13 @@ def by_backend(name: str) -> Callable:
     on_cpu, elsewhere = getattr(sequential, name), getattr(parallel, name)
 
     def chosen(*arrays):
+        arrays = [jnp.asarray(array) for array in arrays]
+        types = [array.dtype for array in arrays]
+        if len(set(types)) > 1 or not jnp.issubdtype(types[0], jnp.floating):
+            raise TypeError(
+                f"arrays of one floating-point type are needed, got {', '.join(map(str, types))}; convert "
+                "them with astype"
+            )
         return lax.platform_dependent(*arrays, cpu=on_cpu, default=elsewhere)
 
     chosen.__name__ = name

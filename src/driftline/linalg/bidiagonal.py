@@ -27,7 +27,7 @@ def matvec(
     vector: Float[Array, " T *shape"],
 ) -> Float[Array, " T *shape"]:
     """The product $B x$."""
-    return (diag * vector).at[:-1].add(upper * vector[1:])
+    return jnp.multiply(diag, vector).at[:-1].add(upper * vector[1:])
 
 
 def matvec_transposed(
@@ -36,7 +36,7 @@ def matvec_transposed(
     vector: Float[Array, " T *shape"],
 ) -> Float[Array, " T *shape"]:
     r"""The product $B^\top x$."""
-    return (diag * vector).at[1:].add(upper * vector[:-1])
+    return jnp.multiply(diag, vector).at[1:].add(upper * vector[:-1])
 
 
 def solve(

@@ -19,7 +19,7 @@ def matvec(
     diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"], vector: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     r"""The product $\Lambda x$."""
-    product = (diag * vector).at[:-1].add(off * vector[1:])
+    product = jnp.multiply(diag, vector).at[:-1].add(off * vector[1:])
     return product.at[1:].add(off * vector[:-1])
 
 
@@ -27,7 +27,7 @@ def from_factor(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"]
 ) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
     r"""Diagonal and off-diagonal of $\Lambda = B^\top B$ for upper bidiagonal $B$ (eq. 4)."""
-    return (diag * diag).at[1:].add(upper * upper), diag[:-1] * upper
+    return jnp.square(diag).at[1:].add(upper * upper), diag[:-1] * upper
 
 
 @jax.custom_jvp
@@ -47,7 +47,7 @@ def _pivots_jvp(primals, tangents):
     (diag, off), (diag_dot, off_dot) = primals, tangents
     result = pivots(diag, off)
     ratio = off / result[:-1]
-    rhs = diag_dot.at[1:].add(-2.0 * ratio * off_dot)
+    rhs = jnp.asarray(diag_dot).at[1:].add(-2.0 * ratio * off_dot)
     return result, bidiagonal.solve_transposed(jnp.ones_like(result), -ratio * ratio, rhs)
 
 

@@ -62,14 +62,13 @@ class Likelihood(AbstractLikelihood):
     def check(self, values):
         """See `AbstractLikelihood`; the function decides at the start of the fit."""
 
-    def returned_shape(self, values: np.ndarray, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Shape of what the function returns for one call; `()` if it is as it should be."""
+    def returned(self, values: np.ndarray, shape: tuple[int, ...]) -> Any:
+        """What the function returns for one call, with shapes in the place of arrays."""
         event = () if self.elementwise else values.shape[1:]
         latent = () if self.elementwise else shape
-        returned = jax.eval_shape(
+        return jax.eval_shape(
             self._one, jax.ShapeDtypeStruct(event, float), jax.ShapeDtypeStruct(latent, float)
         )
-        return getattr(returned, "shape", None)
 
     def _one(self, value, latent):
         return self.function(value, latent, *self._last())

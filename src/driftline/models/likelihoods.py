@@ -332,7 +332,7 @@ def _normal(difference, scale):
 
 def _check_counts(name, values):
     wrong = (values < 0) | (values != np.floor(values))
-    _refuse(values, wrong, f"{name} takes whole numbers from zero on")
+    _refuse(values, wrong, f"{name} takes whole numbers from zero on; put NaN where nothing was observed")
 
 
 def _refuse(values, wrong, why):

@@ -33,6 +33,11 @@ class Model(eqx.Module):
     likelihood: AbstractLikelihood
 
     def __init__(self, prior, likelihood):
+        for name, part in {"prior": prior, "likelihood": likelihood}.items():
+            if isinstance(part, type) and issubclass(part, AbstractPrior | AbstractLikelihood):
+                raise TypeError(
+                    f"Model({name}=...) got the class {part.__name__}; call it, as in {part.__name__}()"
+                )
         if not isinstance(prior, AbstractPrior):
             raise TypeError(
                 f"Model(prior=...) takes one of driftline's priors, got {prior!r}; "

@@ -41,11 +41,17 @@ def as_values(x: Any) -> np.ndarray:
         x = x.to_numpy()
     if np.ma.isMaskedArray(x):
         x = np.ma.filled(x.astype(np.float64 if x.dtype.kind in "biuf" else object), np.nan)
+    kind = getattr(getattr(x, "dtype", None), "kind", "")
+    if kind in ("M", "m", "c"):
+        what = "complex numbers" if kind == "c" else "dates or lengths of time"
+        raise TypeError(f"the series holds {what} ({x.dtype}); it needs real numbers, dates go into times=")
     try:
         values = np.array(x, dtype=np.float64)
     except (TypeError, ValueError) as error:
         values = _numbers_one_by_one(x, error)
-    if values.ndim == 0 or len(values) == 0:
+    if values.ndim == 0:
+        raise TypeError(f"the series is one number, {values}; pass a list or an array with time first")
+    if values.size == 0:
         raise ValueError(f"the series is empty (shape {values.shape}); it needs at least one step")
     if np.isnan(values).all():
         raise ValueError(f"all {len(values)} steps of the series are missing; at least one must be observed")
@@ -82,6 +88,7 @@ def as_times(
         )
     dates = labels.dtype.kind == "M"
     gaps = gaps_in_nanoseconds(labels) if dates else np.diff(labels.astype(np.float64))
+    _check_finite(labels)
     _check_increasing(labels, gaps)
     if not dates:
         if unit is not None:
@@ -166,9 +173,17 @@ def _median(gaps):
     return float(np.median(gaps)) if len(gaps) else in_nanoseconds(np.timedelta64(1, "D"))
 
 
+def _check_finite(labels):
+    odd = np.isnat(labels) if labels.dtype.kind == "M" else ~np.isfinite(labels.astype(np.float64))
+    if odd.any():
+        step = int(np.argmax(odd))
+        raise ValueError(
+            f"times must be finite, but that of step {step} is {labels[step]}; give it a time, or leave the "
+            "step out"
+        )
+
+
 def _check_increasing(labels, gaps):
-    if not np.all(np.isfinite(gaps)) or (labels.dtype.kind == "M" and np.isnat(labels).any()):
-        raise ValueError("times must be finite; at least one is missing or infinite")
     if (gaps <= 0).any():
         step = int(np.argmax(gaps <= 0)) + 1
         raise ValueError(
@@ -189,10 +204,15 @@ def _check_numbers(likelihood, values):
 
 
 def _check_function(likelihood, values, shape):
-    returned = likelihood.returned_shape(values, shape)
-    if returned != ():
+    returned = likelihood.returned(values, shape)
+    found = getattr(returned, "shape", None)
+    if found is None:
         raise ValueError(
-            f"the likelihood returns an array of shape {returned} for one step, but must return one number; "
+            f"the likelihood returns {returned!r} for one step, but must return one number: its log density"
+        )
+    if found != ():
+        raise ValueError(
+            f"the likelihood returns an array of shape {found} for one step, but must return one number; "
             "sum over the elements, or pass Likelihood(function, elementwise=True)"
         )
 

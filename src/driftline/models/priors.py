@@ -309,7 +309,8 @@ def _half_squares_jvp(primals, tangents):
     (path, steps), (path_tangent, steps_tangent) = primals, tangents
     value, by_steps = jax.jvp(lambda steps: _half_squares(path, steps), (steps,), (steps_tangent,))
     residual, scale = _residuals(path, steps)
-    pull = residual * (1.0 / (scale * scale))
+    inverse = 1.0 / scale  # its square might not be a number of this type
+    pull = residual * inverse * inverse
     score = (-pull).at[:-1].add(steps.slope * pull[1:])
     return value, by_steps + jnp.sum(score * path_tangent)
 
