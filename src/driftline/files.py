@@ -21,6 +21,10 @@ import driftline
 
 ENTRY = "driftline"
 KINDS = "biuf"  # the array kinds that are written and accepted: booleans and numbers
+WRITERS = {  # for whoever opens something else
+    "posterior": "`save` of a posterior",
+    "word-counts": "`save` of counts or `driftline words count`",
+}
 
 
 def write(
@@ -61,9 +65,10 @@ def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np
         with safe_open(path, framework="numpy") as file:
             metadata = _metadata(file)
             if metadata.get("format") != f"{kind}/{version}":
+                found = metadata.get("format", "unknown")
                 raise ValueError(
-                    f"{path} is not a driftline {kind} file of version {version}: its format is "
-                    f"{metadata.get('format', 'unknown')!r}"
+                    f"{path} is not a driftline {kind} file of version {version}: its format is {found!r}; "
+                    f"pass a file that {WRITERS.get(kind, 'this version of driftline')} wrote"
                 )
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
     except SafetensorError as error:

@@ -11,6 +11,7 @@ import pytest
 
 from driftline import words
 from driftline.cli.main import main
+from driftline.words.atlas import mapped
 
 TEXTS = (
     "date,text\n1850-01-01,The cat sat\n1850-01-04,the dog sat\n1851-01-01,\n1860-01-01,the cat and the dog\n"
@@ -152,7 +153,17 @@ BAD = {
     "no processes": (TEXTS, ("--processes", 0), "--processes 0; a whole number"),
     "a start that is no date": (TEXTS, ("--start", "soon"), "--start 'soon' is not a date"),
     "an expression that is none": (TEXTS, ("--date-pattern", "("), r"--date-pattern '\(' is no regular"),
-    "no such list": (TEXTS, ("--stop", "none"), "No such file or directory: none"),
+    "no such list": (
+        TEXTS,
+        ("--stop", "none"),
+        "--stop none: there is no such file; name one with a word on each line$",
+    ),
+    "a list that is a folder": (TEXTS, ("--stop", "."), r"--stop \.: there is no such file; name one"),
+    "UTF-16": (
+        TEXTS.encode("utf-16"),
+        (),
+        "x.csv, line 1: UTF-16, .*convert the file to UTF-8 first, as with `iconv",
+    ),
     "a list in one line": (
         TEXTS,
         ("--stop", "x.csv", "--window", 2),
@@ -181,6 +192,23 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(folder, capfd, case):
     assert captured.err.count("\n") == 1
     assert re.search(f"^driftline: .*{message}", captured.err.rstrip("\n")), captured.err
     assert {path.name for path in folder.iterdir()} == {"texts.csv", "x.csv"}
+
+
+def test_a_vocabulary_that_is_neither_number_nor_file_is_refused(capsys):
+    assert count("texts.csv", "--vocabulary", "10k", "-o", "x") == 1
+    assert capsys.readouterr().err == (
+        "driftline: --vocabulary 10k: there is no such file; name one with a word on each line\n"
+    )
+
+
+def test_an_atlas_in_place_of_counts_is_refused_with_a_remedy(folder, capsys):
+    mapped.write(folder / "some.atlas", "word-atlas", 1, {"values": np.arange(3.0)}, {})
+    assert main(["words", "fit", "some.atlas", "-o", "x.atlas"]) == 1
+    assert re.search(
+        r"^driftline: some\.atlas is not a driftline word-counts file .*its format is 'word-atlas/1'; "
+        "pass a file that .*`driftline words count` wrote\n$",
+        capsys.readouterr().err,
+    )
 
 
 def test_texts_in_a_folder_are_not_overwritten(folder, capsys):

@@ -16,6 +16,7 @@ DAY = datetime.date(1850, 12, 31)
         " 18501231 ",
         "1850/12/31",
         "1850.12.31",
+        "1850_12_31",
         "1850-12-31T10:00",
         "1850-12-31 10:00:00.123-04:00",
         "1850-12-31T23:59:59Z",
@@ -38,7 +39,10 @@ def test_dates_are_read_in_many_forms(value):
         ("850", None, None),
         ("0850", "0850-01-01", "0850-12-31"),
         ("1852-02", "1852-02-01", "1852-02-29"),
+        ("1852-2", "1852-02-01", "1852-02-29"),
         ("1852-02-03", "1852-02-03", "1852-02-03"),
+        ("1852-2-3", "1852-02-03", "1852-02-03"),
+        ("1852/2/13 10:00", "1852-02-13", "1852-02-13"),
     ],
 )
 def test_years_and_months_have_two_ends(value, first, last):
@@ -56,7 +60,10 @@ def test_years_and_months_have_two_ends(value, first, last):
         "1850-13",
         "1850-02-30",
         "185012",
+        "18505",
+        "1850123",
         "1850-12/31",
+        "1850-1-005",
         "x",
         None,
         True,
@@ -98,11 +105,100 @@ def test_a_name_holds_a_date(name):
         ("1850.1.05.txt", "1850-01-05"),
         ("1850-1-5_1850-01-05.txt", "1850-01-05"),
         ("1850-1.txt", "1850-01-01"),
-        ("1850-13-5.txt", "1850-01-01"),
-        ("1850-1_5.txt", "1850-01-01"),
+        ("1850-3.txt", "1850-03-01"),
+        ("a_1850_9_b.txt", "1850-09-01"),
+        ("1850.12.txt", "1850-12-01"),
+        ("1850-3_5.txt", "1850-03-01"),
+        ("1850/3/speech.txt", "1850-03-01"),
+        ("1850/3.txt", "1850-03-01"),
+        ("1850/3/5.txt", "1850-03-05"),
     ],
 )
 def test_zeros_before_the_month_and_the_day_may_be_left_out_of_names(name, date):
+    assert to_date(day_in_name(name)).isoformat() == date
+
+
+@pytest.mark.parametrize("name", ["1850-{}.txt", "1850_{}_a.txt", "1850.{}.txt", "1850/{}/a.txt"])
+def test_twelve_names_of_months_are_twelve_months(name):
+    months = [to_date(day_in_name(name.format(month))).month for month in range(1, 13)]
+    assert months == list(range(1, 13))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("12-1851", "{}.txt"),
+        ("12_1852", "Lincoln_{}.txt"),
+        ("1-1851", "{}.txt"),
+        ("31 12 1850", "{}.txt"),
+        ("5 March 1850", "{}.txt"),
+        ("March 5th, 1850", "{}.txt"),
+        ("Dec1850", "{}.txt"),
+        ("sept_1850", "speech-{}.txt"),
+        ("1850-May", "{}.txt"),
+        ("1850 5th Jun", "{}.txt"),
+        ("1850/March", "{}/a.txt"),
+        ("1850/03 March", "{}/a.txt"),
+        ("1850-13", "{}.txt"),
+        ("1850-13", "{}-5.txt"),
+        ("1850-00", "{}-00.txt"),
+        ("1850_3", "{}D.txt"),
+        ("1850 12", "{}.txt"),
+        ("1850-123", "{}.txt"),  # the day of the year, in ISO 8601
+        ("1850/13", "{}.txt"),
+        ("1850/05-14", "{}.txt"),
+        ("1850-03-45", "{}.txt"),
+        ("1850/03/45", "{}.txt"),
+        ("12_1850_3", "{}.txt"),
+        ("March_1850_2", "{}.txt"),
+        ("1850-5-March", "{}.txt"),
+    ],
+)
+def test_a_date_in_a_name_is_not_cut_to_what_is_understood(text, name):
+    with pytest.raises(ValueError, match=rf"^{text} in the name .*date_pattern=r'.*date_format="):
+        day_in_name(name.format(text))
+    with pytest.raises(ValueError, match=f"^{text} in the name .*; do this$"):
+        day_in_name(name.format(text), remedy="do this")
+
+
+@pytest.mark.parametrize(
+    ("name", "date"),
+    [("12-1851.txt", "1851-01-01"), ("1850.03.45.txt", "1850-03-01"), ("12_1850_3.txt", "1850-03-01")],
+)
+def test_the_pattern_that_a_refusal_advises_is_accepted(name, date):
+    with pytest.raises(ValueError, match="date_pattern=") as refusal:
+        day_in_name(name)
+    advised = re.search("date_pattern=r'(.*?)'", str(refusal.value))
+    assert advised is not None
+    assert to_date(day_in_name(name, re.compile(advised[1]))).isoformat() == date
+
+
+@pytest.mark.parametrize(
+    ("name", "date"),
+    [
+        ("1850.txt", "1850-01-01"),
+        ("1850_lincoln.txt", "1850-01-01"),
+        ("lincoln-1850.txt", "1850-01-01"),
+        ("lincoln_1850_speech_2.txt", "1850-01-01"),
+        ("01_washington_1850.txt", "1850-01-01"),
+        ("vol2_1850.txt", "1850-01-01"),
+        ("1850_2nd_inaugural.txt", "1850-01-01"),
+        ("1850-12th-congress.txt", "1850-01-01"),
+        ("1850 (2).txt", "1850-01-01"),
+        ("1850_marx.txt", "1850-01-01"),
+        ("march_of_1850.txt", "1850-01-01"),
+        ("mag_1850_12345.txt", "1850-01-01"),
+        ("12/1850.txt", "1850-01-01"),
+        ("12/1850/05/a.txt", "1850-05-01"),
+        ("01_1850-12.txt", "1850-12-01"),
+        ("1850-12a.txt", "1850-12-01"),
+        ("1850-03-123.txt", "1850-03-01"),
+        ("12_1850-01-05_7.txt", "1850-01-05"),
+        ("may_1850-01-05.txt", "1850-01-05"),
+        ("1850/01/1850-01-01.txt", "1850-01-01"),
+    ],
+)
+def test_what_is_no_part_of_a_date_may_stand_beside_it(name, date):
     assert to_date(day_in_name(name)).isoformat() == date
 
 
@@ -116,7 +212,6 @@ def test_names_that_end_with_the_year_are_not_guessed(name):
 
 def test_years_in_names_stand_for_their_first_day():
     assert to_date(day_in_name("1819-Monroe-1.txt")) == datetime.date(1819, 1, 1)
-    assert to_date(day_in_name("1819-13.txt")) == datetime.date(1819, 1, 1)
     assert to_date(day_in_name("1819/05/speech.txt")) == datetime.date(1819, 5, 1)
     assert to_date(day_in_name("1819/05_speech.txt")) == datetime.date(1819, 1, 1), "this may be any number"
 

@@ -1,3 +1,4 @@
+import codecs
 import datetime
 import gzip
 import json
@@ -112,6 +113,24 @@ def test_names_that_begin_with_the_day_need_to_be_described(tmp_path):
     assert list(found) == [Document(datetime.date(1850, 12, 31), "one")]
 
 
+def test_names_that_say_more_than_a_year_need_to_be_described(tmp_path):
+    write(tmp_path / "12-1851.txt", "one")
+    with pytest.raises(
+        ValueError, match=r"^12-1851\.txt: 12-1851 in the name may be more of a date than 1851"
+    ):
+        list(words.read(tmp_path))
+    found = words.read(tmp_path, date_format="%m-%Y", date_pattern=r"\d+-\d{4}")
+    assert list(found) == [Document(datetime.date(1851, 12, 1), "one")]
+
+
+def test_tables_and_names_agree_on_dates(tmp_path):
+    dates = ("1900", "1900-1", "1900-01", "1900-1-5", "1900-01-5", "1900_1_5", "1900.12.31", "19001231")
+    table = write(tmp_path / "x.csv", "date,text\n" + "".join(f"{date},{date}\n" for date in dates))
+    for date in dates:
+        write(tmp_path / "texts" / f"{date}.txt", date)
+    assert sorted(words.read(table)) == sorted(words.read(tmp_path / "texts"))
+
+
 NOT_FOR = {
     "texts": {"date": "when", "text": "says", "delimiter": ";", "quoted": False},
     "tables": {"date_pattern": r"\d+"},
@@ -223,9 +242,39 @@ BAD = {
         "date,text\n1850,a\n".encode("utf-16-le"),
         r"x\.csv, line 1: byte 2 is a zero.*UTF-16; convert",
     ),
+    "UTF-16 with its mark": (
+        "x.csv",
+        "date,text\n1850,a\n".encode("utf-16"),
+        r"^x\.csv, line 1: UTF-16, by its first two bytes; convert the file to UTF-8 first, as with `iconv",
+    ),
+    "a text in UTF-16": (
+        "folder/1850.txt",
+        codecs.BOM_UTF16_BE + "a".encode("utf-16-be"),
+        r"^1850\.txt: UTF-16, by its first two bytes; convert",
+    ),
+    "lines that end with a carriage return": (
+        "x.csv",
+        "date,text\r1850,a\r1851,b\r",
+        r"^x\.csv, line 1: a carriage return without a line feed; if lines end so, .*`tr '\\r' '\\n' < x",
+    ),
+    "a carriage return in a field": (
+        "x.tsv",
+        "date\ttext\n1850\ta\n1851\tb\rb\n",
+        r"^x\.tsv, line 3: a carriage return without .*; if it stands in a field, put a space there$",
+    ),
     "a name without a date": ("folder/a.txt", "a", r"a\.txt: no date in the name"),
     "a text file of bytes": ("folder/1850.txt", b"\x89PNG\xff", r"1850\.txt: byte 1 \(0x89\) is not utf-8"),
     "no Parquet": ("x.parquet", "PAR1 not", r"x\.parquet"),
+    "packed Parquet": (
+        "x.parquet.gz",
+        gzip.compress(b"PAR1"),
+        r"^x\.parquet\.gz: a packed Parquet file cannot be read in place; unpack it first, as with `gunzip`",
+    ),
+    "Parquet packed with zstd": (
+        "x.parquet.zst",
+        b"\x28\xb5\x2f\xfd rest",
+        r"^x\.parquet\.zst: a packed Parquet file .*`unzstd`",
+    ),
 }
 
 

@@ -12,7 +12,7 @@ EPOCH = datetime.date(1970, 1, 1).toordinal()
 
 _YEAR_FIRST = re.compile(
     r"(?P<year>\d{4})"
-    r"(?:(?P<mark>[-/.]?)(?P<month>\d{2})(?:(?P=mark)(?P<day>\d{2}))?)?"
+    r"(?:(?P<mark>[-_/.])(?P<month>\d{1,2})(?:(?P=mark)(?P<day>\d{1,2}))?|(?P<rest>\d{4}))?"
     r"(?:[T ]\d{2}:?\d{2}(?::?\d{2}(?:[.,]\d+)?)? ?(?:Z|[+-]\d{2}:?\d{2}|[+-]\d{2}|UTC)?)?",
     re.ASCII,
 )
@@ -33,9 +33,9 @@ def day_of(value: Any, form: str | None = None) -> int:
 def period_of(value: Any, form: str | None = None) -> Period:
     """The days that a date, a month or a year stands for.
 
-    Reads text such as 1850, 1850-12, 1850-12-31, 18501231, 1850/12/31 and 1850-12-31T10:00:00-04:00, whole
-    numbers such as 1850, and the dates of Python and NumPy. The time of day and its zone are dropped: a text
-    belongs to the day that it names.
+    Reads text such as 1850, 1850-12, 1850-12-31, 1850-1-5, 18501231, 1850/12/31 and
+    1850-12-31T10:00:00-04:00, whole numbers such as 1850, and the dates of Python and NumPy. The time of day
+    and its zone are dropped: a text belongs to the day that it names.
 
     Args:
         value: What was found.
@@ -74,9 +74,12 @@ def _read(text: str, form: str | None) -> Period:
             return period_of(datetime.datetime.strptime(text.strip(), form))
         found = _YEAR_FIRST.fullmatch(text.strip())
         # Six digits could be a year and a month or a short date with a day first: not guessed.
-        if found is None or (found["mark"] == "" and found["day"] is None):
+        if found is None:
             raise ValueError("it has another form")
-        first, last = _ends(*(found[part] and int(found[part]) for part in ("year", "month", "day")))
+        year, month, day, rest = found.group("year", "month", "day", "rest")
+        if rest:
+            month, day = rest[:2], rest[2:]
+        first, last = _ends(*(part and int(part) for part in (year, month, day)))
     except ValueError as error:
         raise ValueError(f"{text!r} is not a date that can be read ({error}); {_REMEDY}") from None
     return Period(first.toordinal() - EPOCH, last.toordinal() - EPOCH)
@@ -91,15 +94,16 @@ def _ends(year, month, day):
     return datetime.date(year, month, day), datetime.date(year, month, day)
 
 
-_MONTH, _DAY = r"(?:0[1-9]|1[0-2])", r"(?:0[1-9]|[12]\d|3[01])"
+_MONTH, _DAY = r"(?:0?[1-9]|1[0-2])", r"(?:0?[1-9]|[12]\d|3[01])"
+_NTH = r"(?:st|[nr]d|th)(?![a-z])"
+# Years, months and days may also be folders. There is a month in 1850-12a, but none in 1850-12th and 1850-3D.
 _IN_NAME = re.compile(
-    # Folders of years, months and perhaps days; or a date as it is written in one name, where zeros before
-    # a month and a day may be left out if both are there.
-    rf"(?<!\d)\d{{4}}/{_MONTH}(?:/{_DAY}(?!\d)|(?=[/.]))"
-    rf"|(?<!\d)\d{{4}}(?P<sign>[-_.])(?:{_MONTH}|[1-9])(?P=sign)(?:{_DAY}|[1-9])(?!\d)"
-    rf"|(?<!\d)\d{{4}}(?:(?P<mark>[-_.]?){_MONTH}(?:(?P=mark){_DAY})?)?(?!\d)"
-    rf"|(?P<turned>(?<!\d)(?:{_DAY}|[1-9])(?P<between>[-_.])(?:{_DAY}|[1-9])(?P=between)\d{{4}}(?!\d))",
-    re.ASCII,
+    r"(?<!\d)(?:"
+    rf"(?P<whole>(?:\d{{8}}|\d{{4}}(?P<sign>[-_./]){_MONTH}(?P=sign){_DAY})(?!\d))"
+    rf"|(?P<turned>{_DAY}(?P<between>[-_.]){_DAY}(?P=between)\d{{4}}(?!\d))"
+    rf"|(?P<month>\d{{4}}(?:[-_.](?:(?:0[1-9]|1[0-2])(?!\d|{_NTH})|[1-9](?![^\W_]))|/{_MONTH}(?=[/.])))"
+    r"|\d{4}(?!\d))",
+    re.ASCII | re.IGNORECASE,
 )
 REMEDY_OF_NAMES = (
     "put one into it, as in 1850-12-31.txt, say where it is with "
@@ -119,7 +123,8 @@ def day_in_name(
         name: Such as 1850-12-31.txt, 1850-1-5.txt, speech_1850.txt, 18501231-message.txt or 1850/12/31.txt.
         pattern: A regular expression whose first group, or whole match, is the date.
         form: How what the pattern finds is to be read, in the notation of `datetime.strptime`.
-        remedy: What an error advises if there is no date in the name, or more than one.
+        remedy: What an error advises if there is no date in the name, more than one, or more of one than is
+            understood.
     """
     if pattern is not None:
         match = pattern.search(name)
@@ -132,8 +137,10 @@ def day_in_name(
     for match in matches:
         if match["turned"]:
             raise ValueError(_turned(match, remedy))
+        if (text := _with_neighbours(match)) != match[0] and _is_plausible(match[0]):
+            raise ValueError(_cut(match[0], text, remedy))
     found = {match[0] for match in matches}
-    days = {day_of(_padded(text)) for text in found if _is_plausible(text)}
+    days = {day_of(text) for text in found if _is_plausible(text)}
     if len(days) == 1:
         return days.pop()
     what = "no date" if not days else f"more than one date ({', '.join(sorted(found))})"
@@ -153,14 +160,61 @@ def _turned(match, remedy):
     )
 
 
-def _padded(text):
-    """A date in a name as `_read` takes it: 1850_1_5 as 1850-01-05."""
-    return "-".join(part.zfill(2) for part in re.split("[-_.]", text))
+_GAP = r"[-\u2013_., ]"
+_NUMBER = r"(?<![^\W_])\d{1,2}"
+_NAMED = (
+    rf"(?:{_NUMBER}(?:{_NTH})?{_GAP}*)?(?<![a-z])(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?"
+    r"|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)(?![a-z])"
+)
+
+
+def _neighbours(number_before, number_after):
+    """Expressions for what may be more of a date before and after it: a number, or a month by its name."""
+    before = rf"(?:{_NAMED}(?:{_GAP}*\d{{1,2}}(?:{_NTH})?{_GAP}+|(?:{_GAP}|/)*)|{number_before})\Z"
+    after = rf"(?:{_GAP}|/)*{_NAMED}|{number_after}"
+    return [re.compile(each, re.ASCII | re.IGNORECASE) for each in (before, after)]
+
+
+_BESIDE_YEAR = _neighbours(
+    rf"(?:{_NUMBER}{_GAP}+)+",
+    # Three digits may be the day of the year. In the folder of a year, 05_speech.txt may be any number.
+    rf"{_GAP}+(?:\d{{1,2}}(?!\d|{_NTH})|\d{{3}}(?![^\W_]))|/\d{{1,2}}(?:{_GAP}\d{{1,2}}(?!\d)|(?=[/.]))",
+)
+# Another mark than that before the month parts it from other things, such as the volume in 1850-03_2.txt.
+_BESIDE_MONTH = {mark: _neighbours(rf"{_NUMBER}[{mark}]", rf"[{mark}]\d{{1,2}}(?!\d)") for mark in "-_."} | {
+    "/": _neighbours("(?!)", r"/\d{1,2}(?!\d)")
+}
+
+
+def _with_neighbours(match):
+    """A date in a name, together with what stands beside it and may be more of it."""
+    if match["whole"]:
+        return match[0]
+    before, after = _BESIDE_MONTH[match[0][4]] if match["month"] else _BESIDE_YEAR
+    found_before = before.search(match.string, 0, match.start())
+    found_after = after.match(match.string, match.end())
+    begin = found_before.start() if found_before else match.start()
+    end = found_after.end() if found_after else match.end()
+    return match.string[begin:end]
+
+
+def _cut(date, text, remedy):
+    """What to say of a date of which only a part is understood: the rest is not dropped."""
+    what = f"{text} in the name may be more of a date than {date}"
+    if remedy is not REMEDY_OF_NAMES:
+        return f"{what}; {remedy}"
+    mark = date[4:5].replace(".", r"\.")
+    pattern = r"\d{4}" + (rf"{mark}\d+" if mark else "")
+    return (
+        f"{what}; if {date} is all that counts, pass date_pattern=r'{pattern}'; if not, let the pattern find "
+        "all of it and say how to read it, as in date_format='%d %B %Y', or begin the name as in "
+        "1850-12-31.txt"
+    )
 
 
 def _is_plausible(text):
     try:
-        _read(_padded(text), None)
+        _read(text, None)
     except ValueError:
         return False
     return True

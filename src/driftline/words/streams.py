@@ -1,5 +1,6 @@
 """Files as streams of bytes and lines: unpacked, measured, hashed, and never larger than they may be."""
 
+import codecs
 import dataclasses
 import errno
 import hashlib
@@ -135,6 +136,10 @@ def decode(data: bytes, encoding: str, place: str, remedy: str = OTHER_ENCODING)
     try:
         text = data.decode(encoding)
     except UnicodeDecodeError as error:
+        if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            raise ValueError(
+                f"{place}: UTF-16, by its first two bytes; {TO_UTF8}, as with `iconv -f UTF-16 -t UTF-8`"
+            ) from None
         raise ValueError(
             f"{place}: byte {error.start + 1} (0x{data[error.start]:02x}) is not {encoding} text; {remedy}"
         ) from None

@@ -76,6 +76,7 @@ def rows(
     """
     kind = kind_of(path)
     if kind == "parquet":
+        _check_unpacked(path, name)
         return _parquet(path, name, columns, tally, limits)
     decoded = _decoded(path, name, layout.encoding, tally, limits)
     if kind == "jsonl":
@@ -141,10 +142,27 @@ def _csv(decoded, name, columns, layout, tabs, limits):
                 )
             yield Cells(place, row[first], row[second])
     except csv.Error as error:
+        if str(error).startswith("new-line character"):
+            raise ValueError(
+                f"{name}, line {line}: a carriage return without a line feed; if lines end so, convert the "
+                rf"file first, as with `tr '\r' '\n' < {name}`; if it stands in a field, put a space there"
+            ) from None
         raise ValueError(
             f"{name}, line {line}: not CSV ({error}); look for a quote that is not closed in the row that "
             "begins there, or pass quoted=False"
         ) from None
+
+
+def _check_unpacked(path, name):
+    """Refuse a packing around Parquet, which has its contents at the end and is not read as a stream."""
+    with path.open("rb") as file:
+        head = file.read(4)
+    for magic, program in ((streams.GZIP, "gunzip"), (streams.ZSTD, "unzstd")):
+        if head.startswith(magic):
+            raise ValueError(
+                f"{name}: a packed Parquet file cannot be read in place; unpack it first, as with "
+                f"`{program}`, and leave it so: Parquet is packed inside already"
+            )
 
 
 def _parquet(path, name, columns, tally, limits):

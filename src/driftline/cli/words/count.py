@@ -113,10 +113,12 @@ def run(arguments: argparse.Namespace) -> int:
     lower = arguments.case == "lower"
     tokenise = None if arguments.ngrams else words.Tokeniser(lower)
     source = _source(arguments)
+    if isinstance(vocabulary, Path):
+        vocabulary = word_list(vocabulary, tokenise, lower, "--vocabulary")
     started = time.monotonic()
     counts = words.count(
         source,
-        word_list(vocabulary, tokenise, lower) if isinstance(vocabulary, Path) else vocabulary,
+        vocabulary,
         arguments.window,
         step=arguments.step,
         join_days=arguments.join_days,

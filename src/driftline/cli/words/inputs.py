@@ -59,16 +59,21 @@ def delimiter(text: str) -> str:
     return "\t" if text == r"\t" else text
 
 
-def word_list(path: Path, tokenise: Callable[[str], list[str]] | None, lower: bool) -> list[str]:
+def word_list(
+    path: Path, tokenise: Callable[[str], list[str]] | None, lower: bool, option: str = "--stop"
+) -> list[str]:
     """The words of a file with one on each line, spelt as in the texts; what follows a # is left out.
 
     Args:
         path: The file.
         tokenise: What cuts the texts; None if they are cut already.
         lower: With None: whether the words of the texts are in lower case.
+        option: What the file was given for.
     """
     from driftline.words import streams
 
+    if not path.is_file():
+        raise FileNotFoundError(f"{option} {path}: there is no such file; name one with a word on each line")
     found = []
     for number, line in enumerate(streams.lines(path, path.name, streams.Tally(), streams.Limits()), 1):
         place = f"{path.name}, line {number}"
