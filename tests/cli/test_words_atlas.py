@@ -76,6 +76,19 @@ def test_similarity_is_a_table_and_a_picture(ask, folder):
     assert (folder / "pair.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_similarity_is_shown_before_a_full_disk_is_told(folder, capsys, monkeypatch, options):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert main(["words", "similarity", "small.atlas", "plane", "ship", "--plot", "pair.png", *options]) == 1
+    captured = capsys.readouterr()
+    assert "1970-01-01" in captured.out
+    assert captured.err == "driftline: could not write pair.png: the disk is full; choose another place\n"
+    assert {path.name for path in folder.iterdir()} == {"small.atlas"}
+
+
 def test_long_tables_are_thinned(ask, monkeypatch):
     monkeypatch.setattr("driftline.cli.words.similarity.ROWS", 3)
     out = ask("similarity", "plane", "ship")

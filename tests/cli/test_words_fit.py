@@ -1,3 +1,4 @@
+import os
 import re
 import shutil
 import signal
@@ -203,3 +204,88 @@ def test_evaluation_refuses_wrong_settings_before_it_begins(folder, capsys):
     with pytest.raises(SystemExit) as stop:
         main([*command, "--passes", "dsg-s"])
     assert stop.value.code == 2
+
+
+def evaluate(*options):
+    """Compare two methods on a step, quickly."""
+    quick = ("--methods", "sgi", "sgp", "--passes", "sgi=2", "sgp=2", "--dim", 2, "--hold-out", 3)
+    return main(["words", "evaluate", "counts.driftline", "-o", "scores", *map(str, (*quick, *options))])
+
+
+@pytest.mark.filterwarnings("default:could not write")
+@pytest.mark.parametrize("name", ["scores.json", "scores.png"])
+def test_scores_are_shown_before_a_full_disk_is_told(folder, capsys, monkeypatch, name):
+    replace = os.replace
+
+    def full(source, target):
+        if str(target).endswith(name):
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr("os.replace", full)
+    assert evaluate() == 1
+    captured = capsys.readouterr()
+    assert re.search(r"^sgp +-\d\.\d{4} ", captured.out, re.MULTILINE)
+    assert captured.err.endswith(f"could not write scores/{name}: the disk is full; choose another place\n")
+    assert {path.name for path in (folder / "scores").iterdir()} == {"scores.json"} - {name}
+
+
+def test_scores_go_on_after_ctrl_c(folder, capsys, monkeypatch):
+    from driftline.words.embedding import comparison
+
+    predict = comparison.predict
+
+    def stopped(counts, method, *rest):
+        if method == "sgp":
+            raise KeyboardInterrupt
+        return predict(counts, method, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(comparison, "predict", stopped)
+        assert evaluate() == 130
+    told = "what is done is in scores/scores.json: the same command with --resume goes on from there"
+    assert capsys.readouterr().err == f"driftline: interrupted; {told}\n"
+    # Not by mistake anew, nor with other settings.
+    assert evaluate() == 1
+    assert "unfinished, without sgp: go on with --resume, or delete it first" in capsys.readouterr().err
+    assert evaluate("--resume", "--seed", 1) == 1
+    assert "another comparison (seed 0, now 1)" in capsys.readouterr().err
+    assert evaluate("--resume") == 0
+    assert re.search(r"^sgi .*\nsgp ", capsys.readouterr().out, re.MULTILINE)
+
+
+def test_ctrl_c_before_anything_is_done_promises_nothing(folder, capsys, monkeypatch):
+    def stopped(*_):
+        raise KeyboardInterrupt
+
+    assert evaluate() == 0
+    monkeypatch.setattr("driftline.words.embedding.comparison.predict", stopped)
+    capsys.readouterr()
+    assert evaluate() == 130
+    assert capsys.readouterr().err == "driftline: interrupted\n"
+
+
+def test_evaluation_refuses_a_place_for_its_scores_before_it_begins(folder, capsys, monkeypatch):
+    monkeypatch.setattr("driftline.words.load_counts", pytest.fail, raising=False)
+    (folder / "note").write_text("mine")
+    (folder / "nowhere").symlink_to("gone")
+    (folder / "taken/scores.png").mkdir(parents=True)
+    for options, message in (
+        (("-o", "note"), "note is not a folder; name another for the scores"),
+        (("-o", "note/scores"), ".*note is not a folder; name another for the scores"),
+        (("-o", "nowhere"), "nowhere is not a folder; name another for the scores"),
+        (("-o", "taken"), "taken/scores.png is a folder; name a file"),
+        (("--resume",), "there are no scores scores/scores.json to go on from; begin without --resume"),
+    ):
+        assert evaluate(*options) == 1
+        assert re.match(f"driftline: {message}", capsys.readouterr().err), message
+    assert (folder / "note").read_text() == "mine"
+    assert not (folder / "scores").exists()
+
+
+def test_evaluation_does_not_write_over_its_counts(folder, capsys):
+    (folder / "scores").mkdir()
+    (folder / "counts.driftline").rename(folder / "scores/scores.json")
+    command = ["words", "evaluate", "scores/scores.json", "-o", "scores"]
+    assert main(command) == 1
+    assert "is one of the files to read and would be overwritten" in capsys.readouterr().err

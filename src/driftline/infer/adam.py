@@ -10,6 +10,7 @@ from jaxtyping import Array, Int
 FIRST_DECAY, SECOND_DECAY = 0.9, 0.999
 # Far below any gradient, so that the result does not depend on the units of the data.
 FLOOR = 1e-20
+PUBLISHED_FLOOR = 1e-8  # the papers' delta
 
 
 class Moments(NamedTuple):

@@ -5,15 +5,18 @@ import functools
 import json
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import driftline
 from driftline import files
 from driftline.words.counts import Counts
 from driftline.words.settings import COMPARED, Settings
+from driftline.words.streams import explained
 
 TASKS = {
     "sgi": "from the step before",
@@ -49,12 +52,15 @@ class Evaluation:
         held_out: Steps that smoothing was not shown.
         methods: Scores by method.
         settings: Hyperparameters that all methods share.
+        made_from: A fingerprint of the `counts`, the version of `driftline`, and the `passes` of each method
+            that was asked for, finished or not; nothing if a file is too old to say it.
     """
 
     dates: np.ndarray
     held_out: np.ndarray
     methods: dict[str, Scores]
     settings: dict[str, Any]
+    made_from: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def compared(self) -> np.ndarray:
@@ -92,6 +98,7 @@ class Evaluation:
             "dates": [str(date) for date in self.dates],
             "held_out": self.held_out.tolist(),
             "settings": self.settings,
+            "made_from": self.made_from,
             "methods": {
                 name: {
                     "mean_held_out": self.mean(name),
@@ -108,8 +115,11 @@ class Evaluation:
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to a JSON file."""
         text = json.dumps(self.to_facts(), indent=1, allow_nan=False) + "\n"
-        with files.replacing(Path(path)) as file:
-            file.write(text.encode())
+        try:
+            with files.replacing(Path(path)) as file:
+                file.write(text.encode())
+        except OSError as error:
+            raise explained(error, f"could not write {os.fspath(path)}", "choose another place") from error
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Evaluation":
@@ -121,7 +131,8 @@ class Evaluation:
                 for name, found in facts["methods"].items()
             }
             dates = np.array(facts["dates"], "datetime64[D]")
-            return cls(dates, np.array(facts["held_out"]), methods, facts["settings"])
+            made_from = dict(facts.get("made_from", {}))
+            return cls(dates, np.array(facts["held_out"]), methods, facts["settings"], made_from)
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is not a file of scores ({error}); write it anew") from error
 
@@ -148,6 +159,8 @@ def evaluate(
     *,
     passes: Mapping[str, int | Iterable[int]] | None = None,
     hold_out: Iterable[int] | None = None,
+    path: str | os.PathLike | None = None,
+    resume: bool = False,
     tell: Callable[[str], object] | None = None,
     **settings: Any,
 ) -> Evaluation:
@@ -164,22 +177,120 @@ def evaluate(
         passes: Of some methods by name, as in `words.fit`, if not as many as usual.
         hold_out: Steps that smoothing does not see; by default every tenth, from the fifth on (with fewer
             than 50 steps every fifth, from the first on; with up to 5 the middle one), as in the paper.
+        path: JSON file to which the scores are saved whenever a method has finished.
+        resume: Whether to go on from that file: methods that it has are not run again, and are kept. It must
+            be of the same counts, settings and held-out steps.
         tell: A function that is told in a line what is going on.
         settings: `drift`, `scale`, `prior`, `ratio`, `exponent`, `optimiser` and `seed` as in `words.fit`,
             for all methods.
     """
     chosen = settings_of_each(methods, passes or {}, {"dim": dim} | settings)
+    _check_path(path, resume)
     steps = check_steps(counts, chosen, hold_out)
     from driftline.words.embedding import comparison
 
-    found = {}
-    for method in methods:
+    found = _begin(counts, chosen, steps)
+    if resume and path is not None:
+        found = _go_on(path, found)
+    compared = steps[steps >= max(COMPARED[name] for name in (*chosen, *found.methods))]
+    for method in [name for name in chosen if name not in found.methods]:
         begun = time.monotonic()
         predicted, scores = comparison.predict(counts, method, steps, chosen[method], tell)
-        found[method] = Scores(predicted, scores, time.monotonic() - begun)
+        found.methods[method] = Scores(predicted, scores, time.monotonic() - begun)
         if tell is not None:
-            tell(f"{method}: {np.mean(scores[np.isin(predicted, steps)]):.4f}, {found[method].seconds:.0f} s")
-    return Evaluation(counts.dates, steps, found, {"dim": dim} | settings)
+            mean = scores[np.isin(predicted, compared)].mean()
+            tell(f"{method}: {mean:.4f}, {found.methods[method].seconds:.0f} s")
+        if path is not None:
+            _keep(found, path)
+    return found
+
+
+def _begin(counts, chosen, steps):
+    """An evaluation without scores, which says what they will be made from."""
+    from driftline.words.embedding.problem import Problem
+
+    shared = next(iter(chosen.values())).to_facts()
+    # The usual settings and all steps stand in for those of a fit, so that the counts alone tell.
+    fingerprint = Problem(counts, Settings(), np.arange(len(counts))).fingerprint
+    made_from = {
+        "counts": fingerprint,
+        "driftline": driftline.__version__,
+        "passes": {method: list(settings.passes) for method, settings in chosen.items()},
+    }
+    shared = {name: value for name, value in shared.items() if name not in ("method", "passes")}
+    return Evaluation(counts.dates, steps, {}, shared, made_from)
+
+
+def _go_on(path, now):
+    """What has begun `now`, with the scores of a file of the same comparison; another one is refused."""
+    before = Evaluation.load(path)
+    remedy = "begin anew without resume=True, in another place"
+    if not before.made_from:
+        raise ValueError(f"{os.fspath(path)} does not say what it was made from; {remedy}")
+    differ = [f"{what} {then}, now {here}" for what, then, here in _beside(before, now) if then != here]
+    if differ:
+        raise ValueError(
+            f"{os.fspath(path)} has scores of another comparison ({'; '.join(differ)}); give the same, or "
+            f"{remedy}"
+        )
+    passes = before.made_from.get("passes", {})
+    kept = {name: passes[name] for name in before.methods if name in passes}
+    made_from = now.made_from | {"passes": kept | now.made_from["passes"]}
+    return dataclasses.replace(now, methods=before.methods, made_from=made_from)
+
+
+def _beside(before, now):
+    """What must be the same in two evaluations, if one is to go on from the other: its name, then and now."""
+    then, here = before.made_from, now.made_from
+    yield "version of driftline", then.get("driftline"), here["driftline"]
+    yield "fingerprint of the counts", str(then.get("counts"))[:16], here["counts"][:16]
+    yield "held-out steps", before.held_out.tolist(), now.held_out.tolist()
+    for name, value in now.settings.items():
+        yield name, before.settings.get(name), value
+    for name in before.methods:
+        passes = then.get("passes", {}).get(name)
+        yield f"passes of {name}", passes, here["passes"].get(name, passes)
+
+
+def _keep(found, path):
+    """Save what is done. If that fails, hours of work can still be shown in the end."""
+    try:
+        found.save(path)
+    except OSError as error:
+        warnings.warn(f"{error.strerror}; the comparison goes on", stacklevel=3)
+
+
+def _check_path(path, resume):
+    if path is None:
+        if resume:
+            raise ValueError("resume=True needs path=, the file of scores to go on from")
+        return
+    if not Path(path).absolute().parent.is_dir():
+        raise ValueError(f"path={os.fspath(path)!r}: there is no such folder; make it first")
+    check_scores(path, resume)
+
+
+def check_scores(path: str | os.PathLike, resume: bool) -> None:
+    """Refuse a file of scores that is not there to go on from, or that beginning anew would lose."""
+    if resume and not Path(path).is_file():
+        raise FileNotFoundError(
+            f"there are no scores {os.fspath(path)} to go on from; begin without resume=True"
+        )
+    missing = [] if resume else unfinished(path)
+    if missing:
+        raise ValueError(
+            f"{os.fspath(path)} is unfinished, without {', '.join(missing)}: go on with resume=True, or "
+            "delete it first"
+        )
+
+
+def unfinished(path: str | os.PathLike) -> list[str]:
+    """Methods that a file of scores was to have and has not; none if it is not there or is something else."""
+    try:
+        found = Evaluation.load(path)
+    except (FileNotFoundError, ValueError):
+        return []
+    return [name for name in found.made_from.get("passes", {}) if name not in found.methods]
 
 
 def settings_of_each(

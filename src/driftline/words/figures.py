@@ -1,10 +1,15 @@
 """Pictures of word models."""
 
+import io
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from driftline import files
+from driftline.words.streams import explained
 
 if TYPE_CHECKING:
     from driftline.words.atlas.results import Similarity
@@ -58,7 +63,7 @@ def draw_scores(
         title="mean of held-out steps" + ("; dashed: as published" if beside else ""),
         alignment="left",
     )
-    figure.savefig(path, dpi=150)
+    _write(figure, Path(path))
 
 
 def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, title: str | None = None) -> None:
@@ -96,7 +101,18 @@ def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, titl
     if has_band:
         note += "\nThe less is known of a word, the nearer its cosine is to zero."
     ax.annotate(note, (0.0, -0.1), xycoords="axes fraction", fontsize=8, color="0.4", va="top")
-    figure.savefig(path, dpi=150)
+    _write(figure, Path(path))
+
+
+def _write(figure, path):
+    """Write a picture of the kind that its name says, whole or not at all."""
+    content = io.BytesIO()
+    figure.savefig(content, dpi=150, format=path.suffix[1:] or "png")
+    try:
+        with files.replacing(path) as file:
+            file.write(content.getvalue())
+    except OSError as error:
+        raise explained(error, f"could not write {path}", "choose another place") from error
 
 
 def _in_use(pair):

@@ -6,7 +6,9 @@ import json
 import numpy as np
 import pytest
 
+import driftline
 from driftline import words
+from driftline.words.embedding import comparison
 from driftline.words.evaluation import Evaluation, default_steps
 
 PASSES = {"dsg-s": (20, 20, 0), "dsg-s-past": (20, 20, 0), "dsg-f": (30,), "sgp": (30,), "sgi": (30,)}
@@ -137,6 +139,177 @@ def test_a_past_without_pairs_is_refused_before_any_work(counts, monkeypatch):
         words.evaluate(late, ("sgp", "dsg-s-past"), 2, hold_out=[2, 3])
 
 
+def test_what_memory_cannot_hold_is_refused_before_any_work(counts, monkeypatch):
+    """That of the last method too; smoothing the past alone needs less than smoothing all steps."""
+    from driftline.words.embedding import memory
+    from driftline.words.embedding.problem import Problem
+    from driftline.words.settings import Settings
+
+    some = np.setdiff1d(np.arange(len(counts)), [2])
+    needed = [memory.estimate(Problem(counts, Settings(dim=10**6), steps)) for steps in (np.arange(2), some)]
+    monkeypatch.setattr("driftline.words.embedding.memory.available", lambda: sum(needed) // 2)
+    monkeypatch.setattr(comparison, "predict", pytest.fail)
+    with pytest.raises(MemoryError, match=r"^dsg-s: this fit needs .*; or leave it out of methods=$"):
+        words.evaluate(counts, ("sgp", "dsg-s-past", "dsg-s"), 10**6, hold_out=[2])
+
+
+@pytest.mark.parametrize(
+    ("method", "place", "score", "step"),
+    [
+        ("sgp", "score", np.nan, 1),
+        ("dsg-s", "interpolated_scores", np.array([np.nan]), 2),
+        ("dsg-s-past", "interpolated_scores", np.array([np.nan]), 2),
+    ],
+)
+def test_a_score_that_is_not_finite_is_refused(counts, monkeypatch, method, place, score, step):
+    """By method and date, with the setting that is the likely cause."""
+    monkeypatch.setattr(comparison, place, lambda *_: score)
+    where = f"^{method} has a score of nan at step {step}, {counts.dates[step]}: "
+    with pytest.raises(ArithmeticError, match=rf"{where}.*take a scale= nearer to .* \(now 0\.4\)"):
+        words.evaluate(counts, [method], 2, hold_out=[2], scale=0.4, passes=PASSES)
+
+
+def test_the_line_told_of_a_method_has_the_mean_of_the_table(counts):
+    """Which leaves out a step that another method cannot predict, here the first."""
+    lines = []
+    options = {"hold_out": [0, 2], "scale": 1.0, "passes": PASSES, "tell": lines.append}
+    found = words.evaluate(counts, ("dsg-s", "sgp"), 2, **options)
+    for method in found.methods:
+        assert any(line.startswith(f"{method}: {found.mean(method):.4f}, ") for line in lines), lines
+
+
+QUICK = {"dim": 2, "hold_out": [2], "passes": {"sgi": 3, "sgp": 3, "dsg-f": 3}}
+
+
+@pytest.fixture
+def begun(counts, tmp_path, monkeypatch):
+    """Scores of `sgi`, of a comparison that was stopped during the method after it."""
+    predict = comparison.predict
+
+    def stopped(counts, method, *rest):
+        if method == "sgp":
+            raise KeyboardInterrupt
+        return predict(counts, method, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(comparison, "predict", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            words.evaluate(counts, ("sgi", "sgp"), path=tmp_path / "scores.json", **QUICK)
+    return tmp_path / "scores.json"
+
+
+def test_a_comparison_goes_on_where_it_was_stopped(counts, begun, monkeypatch):
+    assert list(Evaluation.load(begun).methods) == ["sgi"]
+    asked, predict = [], comparison.predict
+    monkeypatch.setattr(
+        comparison, "predict", lambda *arguments: (asked.append(arguments[1]), predict(*arguments))[1]
+    )
+    found = words.evaluate(counts, ("sgi", "sgp"), path=begun, resume=True, **QUICK)
+    assert asked == ["sgp"]
+    whole = words.evaluate(counts, ("sgi", "sgp"), **QUICK)
+    for method in ("sgi", "sgp"):
+        np.testing.assert_array_equal(found.methods[method].scores, whole.methods[method].scores)
+    assert str(Evaluation.load(begun)) == str(found)
+
+
+def test_methods_that_are_not_asked_for_again_are_kept(counts, begun):
+    words.evaluate(counts, ["dsg-f"], path=begun, resume=True, **QUICK)
+    assert list(Evaluation.load(begun).methods) == ["sgi", "dsg-f"]
+
+
+def test_an_unfinished_comparison_is_not_begun_anew_by_mistake(counts, begun):
+    before = begun.read_bytes()
+    with pytest.raises(ValueError, match=r"scores\.json is unfinished, without sgp: go on with resume=True"):
+        words.evaluate(counts, ["sgi"], path=begun, **QUICK)
+    assert begun.read_bytes() == before
+
+
+def test_scores_say_what_they_were_made_from(begun):
+    facts = json.loads(begun.read_text())
+    assert facts["made_from"]["driftline"] == driftline.__version__
+    assert facts["made_from"]["passes"] == {"sgi": [3], "sgp": [3]}
+    assert len(facts["made_from"]["counts"]) == 64
+    assert facts["settings"]["seed"] == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"dim": 3}, "dim 2, now 3"),
+        ({"seed": 1}, "seed 0, now 1"),
+        ({"scale": 0.5}, "scale 0.3, now 0.5"),
+        ({"hold_out": [3]}, r"held-out steps \[2\], now \[3\]"),
+        ({"passes": {"sgi": 4}}, r"passes of sgi \[3\], now \[4\]"),
+    ],
+)
+def test_scores_of_another_comparison_are_not_gone_on_from(counts, begun, change, message):
+    before = begun.read_bytes()
+    with pytest.raises(ValueError, match=rf"scores\.json .*another comparison \({message}\); give the same"):
+        words.evaluate(counts, ("sgi", "sgp"), path=begun, resume=True, **(QUICK | change))
+    assert begun.read_bytes() == before
+
+
+def test_scores_of_other_counts_are_not_gone_on_from(counts, begun):
+    other = dataclasses.replace(counts, values=2 * counts.values)
+    with pytest.raises(ValueError, match=r"fingerprint of the counts \w{16}, now \w{16}\)"):
+        words.evaluate(other, ("sgi", "sgp"), path=begun, resume=True, **QUICK)
+
+
+def test_scores_of_another_version_are_not_gone_on_from(counts, begun, monkeypatch):
+    monkeypatch.setattr(driftline, "__version__", "99.0")
+    with pytest.raises(ValueError, match=r"version of driftline .*, now 99\.0\)"):
+        words.evaluate(counts, ("sgi", "sgp"), path=begun, resume=True, **QUICK)
+
+
+def test_scores_from_before_are_read_but_not_gone_on_from(counts, begun):
+    facts = json.loads(begun.read_text())
+    del facts["made_from"]
+    begun.write_text(json.dumps(facts))
+    assert list(Evaluation.load(begun).methods) == ["sgi"]
+    with pytest.raises(ValueError, match=r"scores\.json does not say what it was made from; begin anew"):
+        words.evaluate(counts, ("sgi", "sgp"), path=begun, resume=True, **QUICK)
+
+
+def test_there_must_be_scores_to_go_on_from(counts, tmp_path):
+    with pytest.raises(FileNotFoundError, match=r"no scores .*scores\.json to go on from; begin without"):
+        words.evaluate(counts, path=tmp_path / "scores.json", resume=True)
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_does_not_stop_a_comparison(counts, tmp_path):
+    path = tmp_path / "scores.json"
+    with pytest.warns(UserWarning, match=r"could not write .*scores\.json: the disk is full; .*goes on"):
+        found = words.evaluate(counts, ["sgi", "sgp"], path=path, **QUICK)
+    assert list(found.methods) == ["sgi", "sgp"]
+
+
+@pytest.mark.usefixtures("full_disk")
+def test_a_full_disk_leaves_no_half_of_scores_or_picture(counts, tmp_path):
+    found = words.evaluate(counts, ["sgi"], **QUICK)
+    for write, name in ((found.save, "scores.json"), (found.plot, "scores.png")):
+        (tmp_path / name).write_text("old")
+        with pytest.raises(OSError, match=f"could not write .*{name}: the disk is full; choose another"):
+            write(tmp_path / name)
+        assert (tmp_path / name).read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"scores.json", "scores.png"}
+
+
+@pytest.mark.parametrize(
+    ("name", "start"), [("x.PNG", b"\x89PNG"), ("x.svg", b"<?xml"), ("x.pdf", b"%PDF"), ("x", b"\x89PNG")]
+)
+def test_a_picture_is_of_the_kind_that_its_name_says_and_has_that_name(counts, tmp_path, name, start):
+    words.evaluate(counts, ["sgi"], **QUICK).plot(tmp_path / name)
+    assert (tmp_path / name).read_bytes().startswith(start)
+
+
 def test_levels_alone_can_be_compared(counts):
     """They have no paths of their own until precisions are asked for, which `words.fit` always does."""
     options = {"dim": 2, "hold_out": [2]}
@@ -158,6 +331,8 @@ def test_levels_alone_can_be_compared(counts):
         ({"passes": (60, 30, 0)}, "passes=.* a dictionary is needed"),
         ({"checkpoint": "here"}, "no setting 'checkpoint'; it takes dim, drift"),
         ({"methods": ["sgi", "dsg-s"], "passes": {"dsg-s": 3}}, "has 3 phases"),
+        ({"resume": True}, "resume=True needs path="),
+        ({"path": "nowhere/scores.json"}, "path='nowhere/scores.json': there is no such folder"),
     ],
 )
 def test_bad_options_are_refused_before_any_work(counts, options, message):

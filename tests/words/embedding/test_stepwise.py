@@ -1,10 +1,13 @@
 """Methods that go step by step."""
 
+import re
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from driftline import words
 from driftline.words.embedding import likelihood, stepwise
 from driftline.words.embedding.problem import Problem
 from driftline.words.settings import Settings
@@ -124,3 +127,15 @@ def test_published_filter_reaches_about_the_same_place(counts):
     # Means may be turned against each other, and one of them is a mode; the widths are about the same.
     widths = [np.sqrt(state["word_variances"][last]).mean(1) for state in (fast, published)]
     np.testing.assert_allclose(*widths, rtol=0.15)
+
+
+@pytest.mark.parametrize(
+    ("method", "scale"), [("dsg-f", 1e19), ("sgi", 1e-30), ("sgi", 1e19), ("sgp", 1e-30), ("sgp", 1e20)]
+)
+@pytest.mark.parametrize("optimiser", ["fast", "paper"])
+def test_a_step_that_is_not_finite_is_refused_there(counts, method, scale, optimiser):
+    """By date, with the method and the setting that is the likely cause."""
+    where = rf"^{method} is not finite at step \d, ({'|'.join(map(str, counts.dates))}): "
+    now = re.escape(f"(now {scale})")
+    with pytest.raises(ArithmeticError, match=rf"{where}.*take a scale= nearer to 0\.3 {now}"):
+        words.fit(counts, method, 3, scale=scale, passes=30, optimiser=optimiser, progress=False)

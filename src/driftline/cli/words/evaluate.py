@@ -1,10 +1,12 @@
 """`driftline words evaluate`: methods compared by how well they predict steps that they have not seen."""
 
 import argparse
+import os
+import sys
 from pathlib import Path
 
 from driftline.cli.words import model
-from driftline.cli.words.inputs import chosen_steps
+from driftline.cli.words.inputs import check_out, chosen_steps
 from driftline.words import settings
 
 TABLE, PICTURE = "scores.json", "scores.png"
@@ -12,8 +14,12 @@ EPILOG = """\
 dsg-s sees what comes after a held-out step; dsg-s-past is fitted anew for each of them, to the steps before
 it, and takes as many times as long.
 
-example:
+Scores are saved whenever a method has finished. If Ctrl-C or a crash stops the others, the same command with
+--resume runs them only.
+
+examples:
   driftline words evaluate sotu.driftline --methods dsg-f dsg-s --dim 50 -o scores
+  driftline words evaluate sotu.driftline --methods dsg-f dsg-s --dim 50 -o scores --resume
 """
 
 
@@ -44,6 +50,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("--passes", type=_passes, nargs="+", default=[], metavar="METHOD=N,...", help=what)
     usual = "every tenth (of less than 50 steps every fifth, of up to 5 the middle one)"
     model.add_hold_out(parser, f"steps that are predicted, if not {usual}")
+    what = f"keep the methods that {TABLE} has and run the others, with the same settings"
+    add("--resume", action="store_true", help=what)
     parser.set_defaults(run=run)
 
 
@@ -56,34 +64,77 @@ def _passes(text):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare, print the table, write it and its picture."""
+    """Compare, print the table, write it and its picture; Ctrl-C leaves what is finished."""
+    from driftline.words.evaluation import unfinished
+
+    table, picture = (arguments.out / name for name in (TABLE, PICTURE))
+    counts, options = _prepare(arguments, table)
+    try:
+        found = _compare(counts, arguments.methods, options)
+    except KeyboardInterrupt:
+        if not arguments.resume and not unfinished(table):
+            raise
+        remedy = "the same command with --resume goes on from there"
+        print(f"driftline: interrupted; what is done is in {table}: {remedy}", file=sys.stderr)
+        return 130
+    print(found, flush=True)  # first, since what follows can fail
+    found.save(table)
+    found.plot(picture)
+    print(f"\nScores: {table} and {picture}")
+    return 0
+
+
+def _prepare(arguments, table):
+    """The counts, and the options of `words.evaluate`; what would stop it is refused now."""
     from driftline import words
-    from driftline.terminal import Line, listener
-    from driftline.words.evaluation import check_steps, settings_of_each
+    from driftline.words.evaluation import check_scores, check_steps, settings_of_each
     from driftline.words.figures import new_figure
 
     new_figure()  # says what is missing before the work and not after it
-    passes = dict(arguments.passes)
-    options = model.chosen(arguments)
-    # Refuse settings of any of the methods now, before anything is read or made.
+    passes, options = dict(arguments.passes), model.chosen(arguments)
+    # Settings of all methods and the places to write to come first, before anything is read or made.
     chosen = settings_of_each(arguments.methods, passes, options)
+    _check_folder(arguments.out, arguments.counts)
+    check_scores(table, arguments.resume)
     counts = words.load_counts(arguments.counts)
     hold_out = None if arguments.hold_out is None else chosen_steps(arguments.hold_out, len(counts))
     check_steps(counts, chosen, hold_out)
-    arguments.out.mkdir(parents=True, exist_ok=True)
+    _make(arguments.out)
+    return counts, options | {
+        "passes": passes,
+        "hold_out": hold_out,
+        "path": table,
+        "resume": arguments.resume,
+    }
+
+
+def _check_folder(out, counts):
+    """Refuse a folder that cannot be made or written to before the work and not after it."""
+    place = next(each for each in (out, *out.absolute().parents) if os.path.lexists(each))
+    if not place.is_dir():
+        raise ValueError(f"{place} is not a folder; name another for the scores")
+    if not os.access(place, os.W_OK):
+        raise PermissionError(f"the folder {place} cannot be written to; name another for the scores")
+    if place == out:
+        for name in (TABLE, PICTURE):
+            check_out(out / name, [counts], name)
+
+
+def _make(folder):
+    from driftline.words.streams import explained
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise explained(error, f"could not make the folder {folder}", "choose another place") from error
+
+
+def _compare(counts, methods, options):
+    from driftline import words
+    from driftline.terminal import Line, listener
+
     line = Line()
     try:
-        found = words.evaluate(
-            counts,
-            arguments.methods,
-            **options,
-            passes=passes,
-            hold_out=hold_out,
-            tell=listener(None, line.write),
-        )
+        return words.evaluate(counts, methods, **options, tell=listener(None, line.write))
     finally:
         line.close()
-    found.save(arguments.out / TABLE)
-    found.plot(arguments.out / PICTURE)
-    print(f"{found}\n\nScores: {arguments.out / TABLE} and {arguments.out / PICTURE}")
-    return 0

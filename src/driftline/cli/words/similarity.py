@@ -35,17 +35,19 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.plot is not None:
         check_out(arguments.plot, [arguments.atlas], "similarity.png")
     found = words.load(arguments.atlas).similarity(arguments.a, arguments.b)
+    print(to_json(found) if arguments.json else _table(found))
     if arguments.plot is not None:
         draw_similarity([found], arguments.plot)
-    if arguments.json:
-        print(to_json(found))
-        return 0
-    print(with_rows(found, _spaced(len(found.dates), ROWS)))
-    if len(found.dates) > ROWS:
-        print(f"\n{ROWS} of {len(found.dates)} dates; --json has all")
-    if arguments.plot is not None:
-        print(f"\nPicture: {arguments.plot}")
+        if not arguments.json:
+            print(f"\nPicture: {arguments.plot}")
     return 0
+
+
+def _table(found):
+    text = str(with_rows(found, _spaced(len(found.dates), ROWS)))
+    if len(found.dates) > ROWS:
+        text += f"\n\n{ROWS} of {len(found.dates)} dates; --json has all"
+    return text
 
 
 def _spaced(total, most):

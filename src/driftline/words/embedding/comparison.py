@@ -10,7 +10,7 @@ from driftline.words.embedding import memory
 from driftline.words.embedding.held_out import interpolated_scores
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.scoring import score
-from driftline.words.embedding.stepwise import Stepwise
+from driftline.words.embedding.stepwise import Stepwise, diverged
 from driftline.words.embedding.training import check_problem, make_trainer, run
 from driftline.words.settings import COMPARED, Settings
 
@@ -26,14 +26,20 @@ def check(counts: Counts, chosen: Mapping[str, Settings], held_out: np.ndarray) 
                 f"hold_out={held_out.tolist()}: {method} cannot predict a step before step {first}; hold out "
                 "a later one"
             )
-        seen = np.setdiff1d(everything, held_out) if method == "dsg-s" else everything
-        check_problem(Problem(counts, settings, seen))
         earliest = predicted.min()
         if method == "dsg-s-past" and not any(len(counts.step(t).words) for t in range(earliest)):
             raise ValueError(
                 f"hold_out={held_out.tolist()}: no step before step {earliest} has a pair of words, so that "
                 f"{method} cannot predict it; hold out later ones only"
             )
+        # Of the many fits of dsg-s-past the last is the largest.
+        seen = {"dsg-s": np.setdiff1d(everything, held_out), "dsg-s-past": everything[: predicted.max()]}
+        problem = Problem(counts, settings, seen.get(method, everything))
+        check_problem(problem)
+        try:
+            memory.check(problem)
+        except MemoryError as error:
+            raise MemoryError(f"{method}: {error}; or leave it out of methods=") from error
 
 
 def predict(
@@ -47,20 +53,20 @@ def predict(
     everything = np.arange(len(counts))
     if method == "dsg-s":
         problem = Problem(counts, chosen, np.setdiff1d(everything, held_out))
-        return held_out, _smoothed(problem, held_out, tell)
+        return held_out, _smoothed(problem, method, held_out, tell)
     if method == "dsg-s-past":
         steps = held_out[held_out >= COMPARED[method]]
         scores = []
         for step in steps:
             problem = Problem(counts, chosen, everything[:step])
-            scores.append(_smoothed(problem, np.array([step]), None)[0])
+            scores.append(_smoothed(problem, method, np.array([step]), None)[0])
             if tell is not None:
                 tell(f"{method}: {counts.dates[step]} {scores[-1]:.4f}")
         return steps, np.array(scores)
     return _chronological(Problem(counts, chosen, everything), tell)
 
 
-def _smoothed(problem, held_out, tell):
+def _smoothed(problem, method, held_out, tell):
     memory.check(problem)
     # Means are all that counts here. But levels alone become paths on the way to the precisions only.
     trainer: Any = make_trainer(problem, precisions=not any(problem.settings.passes[1:]))
@@ -71,7 +77,10 @@ def _smoothed(problem, held_out, tell):
 
     state, _ = run(trainer, problem, held_out, None, False, np.inf, progress)
     moments = trainer.moments(state)
-    return interpolated_scores(problem, held_out, np.asarray(moments.words), np.asarray(moments.contexts))
+    scores = interpolated_scores(problem, held_out, np.asarray(moments.words), np.asarray(moments.contexts))
+    for step, found in zip(held_out, scores, strict=True):
+        _check_score(problem, method, step, found)
+    return scores
 
 
 def _chronological(problem, tell):
@@ -86,7 +95,14 @@ def _chronological(problem, tell):
             )
             steps.append(index)
             scores.append(score(step, problem.negatives[index], words, contexts))
+            _check_score(problem, problem.settings.method, index, scores[-1])
             if tell is not None and index % 20 == 0:
                 tell(f"{problem.settings.method}: {index}/{len(problem.steps)} {np.mean(scores):.4f}")
         state = trainer.advance(state, index)
     return np.array(steps), np.array(scores)
+
+
+def _check_score(problem, method, step, found):
+    if not np.isfinite(found):
+        place = f"at step {step}, {problem.counts.dates[step]}"
+        raise diverged(f"{method} has a score of {found} {place}", problem.settings)

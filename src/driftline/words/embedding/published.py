@@ -24,7 +24,6 @@ from driftline.words.embedding.problem import Problem
 
 PHASES = ("minibatch", "full")
 RATES = {"minibatch": 1e-2, "full": 1e-3}
-FLOOR = 1e-8  # Adam's delta
 SAMPLE = 1000  # words, and contexts, of a minibatch
 NUM_LENGTHS = 32  # to which the rows of a minibatch are padded
 SIDES = ("word", "context")
@@ -280,7 +279,7 @@ def _step(priors, links, state, draws, deviations, slopes, rate):
             name = f"{side}_{part}"
             # Every chain has its own number of steps so far; there is one link less than rows.
             old = adam.Moments(count[: len(slope)], state[f"first_{name}"], state[f"second_{name}"])
-            direction, new = adam.direction(slope, old, floor=FLOOR)
+            direction, new = adam.direction(slope, old, floor=adam.PUBLISHED_FLOOR)
             steps[part] = rate * direction
             stepped |= {f"first_{name}": new.first, f"second_{name}": new.second}
         moved = q.moved(GaussMarkov(jnp.zeros_like(draws[k]), steps["diag"], steps["upper"]))

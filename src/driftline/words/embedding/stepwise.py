@@ -85,12 +85,20 @@ class Stepwise:
                 for name, array in fitted._asdict().items()
                 if array is not None
             }
+            self._check(found, index)
             if settings.method == "sgi" and index:
                 _turn(found, state, present, problem.steps[index - 1].words)
             for name, array in found.items():
                 state[f"now_{name}"][present] = array
                 state[name][problem.places[index]] = array
         return state
+
+    def _check(self, found, index):
+        """Refuse what is not finite at once: the steps after it would be lost too."""
+        if not all(np.isfinite(array).all() for array in found.values()):
+            problem = self.problem
+            place = f"at step {problem.training[index]}, {problem.dates[index]}"
+            raise diverged(f"{problem.settings.method} is not finite {place}", problem.settings)
 
     def _batch(self, index):
         """Counts of one step, for rows that are the words present at it."""
@@ -140,6 +148,19 @@ class Stepwise:
     def finish(self, state: dict[str, Any]) -> dict[str, Any]:
         """The rows of the knots."""
         return {name: array for name, array in state.items() if not name.startswith("now_")}
+
+
+def diverged(what: str, settings: Settings) -> ArithmeticError:
+    """The error for a fit that went astray, with the settings that may be the cause."""
+    usual = Settings()
+    remedy = f"take a scale= nearer to {usual.scale} (now {settings.scale})"
+    if settings.method.startswith("dsg"):
+        remedy += f", or a drift= nearer to {usual.drift} (now {settings.drift})"
+    if settings.optimiser == "paper":
+        remedy += ", or optimiser='fast', whose rate goes with the scale"
+    return ArithmeticError(
+        f"{what}: the fit diverged, under a prior that is too wide or too narrow for these counts; {remedy}"
+    )
 
 
 def predict(state: dict[str, Any], gap: float, settings: Settings) -> None:
@@ -235,7 +256,9 @@ def _published_filter(batch, prior, start, key, passes):
             slope * e * width + 1.0 - (width / sd) ** 2
             for slope, e, width, sd in zip(slopes, noise, widths, sds, strict=True)
         )
-        direction, moments = adam.direction((of_means, of_logs), moments, SECOND_DECAY)
+        direction, moments = adam.direction(
+            (of_means, of_logs), moments, SECOND_DECAY, floor=adam.PUBLISHED_FLOOR
+        )
         return jax.tree.map(lambda x, step: x + PAPER_RATE * step, (means, logs), direction), moments
 
     (means, logs), _ = jax.lax.fori_loop(0, passes, one, (parameters, adam.begin(parameters)))
