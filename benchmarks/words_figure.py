@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.words.evaluation import Evaluation
+from driftline.words.scores import Evaluation
 
 DAYS_PER_YEAR = 365.25
 

@@ -20,12 +20,12 @@ def addresses(vocabulary):
 def counting(vocabulary, repeats=5):
     """Cutting and counting addresses that are in memory, on one core; seconds are the processor's own."""
     texts = [(document.date, document.text) for document in words.sotu()]
-    seconds = []
+    seconds, tokens = [], 0
     for _ in range(int(repeats)):
         began = time.process_time()
         counts = words.count(texts, vocabulary=int(vocabulary), join_days=7, progress=False)
         seconds.append(time.process_time() - began)
-    tokens = int(counts.tokens.sum())
+        tokens = int(counts.tokens.sum())
     return {
         "tokens": tokens,
         "CPU s, min": min(seconds),

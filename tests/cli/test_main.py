@@ -1,4 +1,5 @@
 import re
+import shlex
 import sys
 
 import pytest
@@ -47,6 +48,57 @@ def test_the_demo_goes_on_without_the_addresses(tmp_path, capsys, monkeypatch):
         in capsys.readouterr().out
     )
     assert not list(tmp_path.iterdir())
+
+
+def test_help_on_words_lists_import(capsys):
+    with pytest.raises(SystemExit):
+        main(["words", "--help"])
+    assert re.search(r"^ +import +make an atlas of vectors", capsys.readouterr().out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("form", "name", "source"),
+    [
+        ("word2vec", "vectors", "word2vec text, 8 files"),
+        ("csv", "x.csv", "CSV, 1 file"),
+        ("npz", "x.npz", "NumPy, 1 file"),
+    ],
+)
+def test_what_is_exported_is_imported_and_can_be_asked(
+    made, tmp_path, capsys, monkeypatch, form, name, source
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(["words", "export", str(made / "small.atlas"), "--format", form, "-o", name]) == 0
+    capsys.readouterr()
+    assert main(["words", "import", name, "-o", "a b.atlas"]) == 0
+    out = capsys.readouterr().out
+    number = len(words.load("a b.atlas").knots)
+    assert re.search(rf"^source +{source}\nvectors +{number}\n", out)
+    assert re.search(r"^steps +8, from 1900-01-01 to 1970-01-01\nwords +31, in 4 dimensions\n", out, re.M)
+    assert re.search(r"^Atlas: a b\.atlas \(\d+ kB\)$", out, re.M)
+    assert main(shlex.split(out.partition("Next:  driftline ")[2])) == 0
+    assert capsys.readouterr().out == f"{words.load('a b.atlas').changed(1900, 1970)}\n"
+
+
+@pytest.mark.parametrize("rows", [["1900,the,1", "1900,of,2"], ["1900,the,1", "1901,of,2"]])
+def test_an_import_that_cannot_be_compared_suggests_neighbours(tmp_path, capsys, monkeypatch, rows):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("\n".join(["date,word,x0", *rows]))
+    assert main(["words", "import", "x.csv", "-o", "x.atlas"]) == 0
+    out = capsys.readouterr().out
+    assert out.endswith("Next:  driftline words neighbors x.atlas the\n")
+    assert main(shlex.split(out.partition("Next:  driftline ")[2])) == 0
+
+
+def test_imports_that_fail_are_one_line_and_leave_nothing_behind(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.csv").write_text("date,word,x0\n1900,the\n")
+    for out, message in (("y.atlas", "x.csv, line 2: 2 fields, "), ("x.csv", "x.csv is one of the files to")):
+        assert main(["words", "import", "x.csv", "-o", out]) == 1
+        err = capsys.readouterr().err
+        assert err.startswith(f"driftline: {message}")
+        assert err.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["x.csv"]
 
 
 def test_errors_are_one_line_on_stderr(tmp_path, capsys):

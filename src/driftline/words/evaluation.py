@@ -1,8 +1,6 @@
 """`words.evaluate`: the papers' comparison of methods by how well they predict unseen time steps."""
 
 import dataclasses
-import functools
-import json
 import os
 import time
 import warnings
@@ -13,143 +11,9 @@ from typing import Any
 import numpy as np
 
 import driftline
-from driftline import files
 from driftline.words.counts import Counts
+from driftline.words.scores import Evaluation, Scores, check_scores
 from driftline.words.settings import COMPARED, Settings
-from driftline.words.streams import explained
-
-TASKS = {
-    "sgi": "from the step before",
-    "sgp": "from the step before",
-    "dsg-f": "from all steps before",
-    "dsg-s": "from all other steps, before and after",
-    "dsg-s-past": "from all steps before",
-}
-ZERO = float(np.log(0.5))
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Scores:
-    """Scores of one method.
-
-    Attributes:
-        steps: Steps that it predicted.
-        scores: Log-likelihood of each divided by the sum of its counts.
-        seconds: How long that took.
-    """
-
-    steps: np.ndarray
-    scores: np.ndarray
-    seconds: float
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Evaluation:
-    """Scores of several methods on the same corpus; print it for a table.
-
-    Attributes:
-        dates: Dates of all steps.
-        held_out: Steps that smoothing was not shown.
-        methods: Scores by method.
-        settings: Hyperparameters that all methods share.
-        made_from: A fingerprint of the `counts`, the version of `driftline`, and the `passes` of each method
-            that was asked for, finished or not; nothing if a file is too old to say it.
-    """
-
-    dates: np.ndarray
-    held_out: np.ndarray
-    methods: dict[str, Scores]
-    settings: dict[str, Any]
-    made_from: dict[str, Any] = dataclasses.field(default_factory=dict)
-
-    @property
-    def compared(self) -> np.ndarray:
-        """Held-out steps that all methods predicted; what goes by time cannot predict the first."""
-        return functools.reduce(
-            np.intersect1d, (found.steps for found in self.methods.values()), self.held_out
-        )
-
-    def mean(self, method: str) -> float:
-        """Mean score of a method over the steps on which all are compared."""
-        found = self.methods[method]
-        return float(found.scores[np.isin(found.steps, self.compared)].mean())
-
-    def __str__(self):
-        rows = [("method", "held-out steps", "all it predicted", "worst", "best", "seconds", "predicts")]
-        for name, found in self.methods.items():
-            both = f"{self.mean(name):.4f}", f"{found.scores.mean():.4f} ({len(found.steps)})"
-            ends = f"{found.scores.min():.4f}", f"{found.scores.max():.4f}"
-            rows.append((name, *both, *ends, f"{found.seconds:.0f}", TASKS[name]))
-        widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
-        lines = [
-            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
-        note = (
-            f"Mean log-likelihood per count of {len(self.compared)} held-out steps of {len(self.dates)}; "
-            f"zero embeddings score {ZERO:.4f}.\ndsg-s sees what comes after a step and the others do not: "
-            "they solve different tasks, and only dsg-s-past and dsg-f solve the same."
-        )
-        return "\n".join([*lines, "", note])
-
-    def to_facts(self) -> dict[str, Any]:
-        """Everything, as JSON can say it."""
-        return {
-            "dates": [str(date) for date in self.dates],
-            "held_out": self.held_out.tolist(),
-            "settings": self.settings,
-            "made_from": self.made_from,
-            "methods": {
-                name: {
-                    "mean_held_out": self.mean(name),
-                    "mean": float(found.scores.mean()),
-                    "steps": found.steps.tolist(),
-                    "scores": found.scores.tolist(),
-                    "seconds": found.seconds,
-                    "predicts": TASKS[name],
-                }
-                for name, found in self.methods.items()
-            },
-        }
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write everything to a JSON file."""
-        text = json.dumps(self.to_facts(), indent=1, allow_nan=False) + "\n"
-        try:
-            with files.replacing(Path(path)) as file:
-                file.write(text.encode())
-        except OSError as error:
-            raise explained(error, f"could not write {os.fspath(path)}", "choose another place") from error
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> "Evaluation":
-        """Read what `save` wrote."""
-        try:
-            facts = json.loads(Path(path).read_text())
-            methods = {
-                name: Scores(np.array(found["steps"]), np.array(found["scores"]), float(found["seconds"]))
-                for name, found in facts["methods"].items()
-            }
-            dates = np.array(facts["dates"], "datetime64[D]")
-            made_from = dict(facts.get("made_from", {}))
-            return cls(dates, np.array(facts["held_out"]), methods, facts["settings"], made_from)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path} is not a file of scores ({error}); write it anew") from error
-
-    def plot(
-        self,
-        path: str | os.PathLike,
-        beside: Mapping[str, tuple[np.ndarray, np.ndarray]] | None = None,
-    ) -> None:
-        """Draw scores against dates, a curve for each method, into a picture file.
-
-        Args:
-            path: Its name.
-            beside: Dates and scores of some of the methods as published, drawn dashed.
-        """
-        from driftline.words.figures import draw_scores
-
-        draw_scores(self, path, beside)
 
 
 def evaluate(
@@ -268,29 +132,6 @@ def _check_path(path, resume):
     if not Path(path).absolute().parent.is_dir():
         raise ValueError(f"path={os.fspath(path)!r}: there is no such folder; make it first")
     check_scores(path, resume)
-
-
-def check_scores(path: str | os.PathLike, resume: bool) -> None:
-    """Refuse a file of scores that is not there to go on from, or that beginning anew would lose."""
-    if resume and not Path(path).is_file():
-        raise FileNotFoundError(
-            f"there are no scores {os.fspath(path)} to go on from; begin without resume=True"
-        )
-    missing = [] if resume else unfinished(path)
-    if missing:
-        raise ValueError(
-            f"{os.fspath(path)} is unfinished, without {', '.join(missing)}: go on with resume=True, or "
-            "delete it first"
-        )
-
-
-def unfinished(path: str | os.PathLike) -> list[str]:
-    """Methods that a file of scores was to have and has not; none if it is not there or is something else."""
-    try:
-        found = Evaluation.load(path)
-    except (FileNotFoundError, ValueError):
-        return []
-    return [name for name in found.made_from.get("passes", {}) if name not in found.methods]
 
 
 def settings_of_each(

@@ -13,7 +13,7 @@ from driftline.words.streams import explained
 
 if TYPE_CHECKING:
     from driftline.words.atlas.results import Similarity
-    from driftline.words.evaluation import Evaluation
+    from driftline.words.scores import Evaluation
 
 COLORS = {"sgi": "#b0b0b0", "sgp": "#d98c00", "dsg-f": "#3a9b6f", "dsg-s": "#1f5fa8", "dsg-s-past": "#7f4fa8"}
 PALETTE = ("#1f5fa8", "#d98c00", "#3a9b6f", "#7f4fa8", "#b8433f", "#5c6b73")

@@ -17,7 +17,9 @@ def fields_of(thing):
     return {name: getattr(thing, name) for name in thing.__dataclass_fields__}
 
 
-@pytest.fixture(params=["smoothed", "filtered", "independent", "without contexts"])
+@pytest.fixture(
+    params=["smoothed", "filtered", "independent", "independent with variances", "without contexts"]
+)
 def atlas(request):
     return an_atlas(request.param)
 
@@ -31,8 +33,10 @@ def an_atlas(kind):
             parts |= {"lag_covariance": None, "forward": forward("diffusion", known.dates, 0.02, 0.8)}
         if kind == "independent":
             parts |= {"lag_covariance": None, "variance": None}
-        if kind in ("filtered", "independent"):
-            parts["between"] = kind
+        if kind == "independent with variances":
+            parts |= {"lag_covariance": None}
+        if kind.startswith(("filtered", "independent")):
+            parts["between"] = kind.split()[0]
         for name in ("mean", "variance", "lag_covariance"):
             if parts[name] is not None:
                 parts[name] = parts[name].astype(np.float32)
@@ -121,7 +125,7 @@ BROKEN = {
     "words_variance has a variance that is not": lambda a, f: a["words_variance"].__setitem__((0, 0), 0.0),
     "between is 'guessed'": lambda a, f: f.update(between="guessed"),
     "filtered|others": lambda a, f: f.update(between="filtered"),
-    "independent paths have variances": lambda a, f: f.update(between="independent"),
+    "missing, or there are others": lambda a, f: f.update(between="independent"),
     "the history has no lists": lambda a, f: f.update(history={"elbo": 3}),
     "the settings are no object": lambda a, f: f.update(settings=[]),
     "the elbo is no number": lambda a, f: f.update(elbo="high"),

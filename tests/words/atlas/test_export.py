@@ -4,7 +4,7 @@ import gzip
 import numpy as np
 import pytest
 
-from driftline.words.atlas.importing import import_word2vec
+from driftline.words.atlas.importing import import_vectors, import_word2vec
 from driftline.words.atlas.model import Atlas, load
 from driftline.words.atlas.paths import Paths
 from support.atlases import known_atlas
@@ -88,7 +88,27 @@ def test_smoothed_vectors_survive_too(atlas, tmp_path):
     for step in range(3):
         expected = atlas.words.at_step(step)[0].astype(np.float32)
         np.testing.assert_array_equal(found.words.at_step(step)[0], expected)
-    assert found.changed(1900, found.dates[2], min_count=1).probabilities is None
+    assert found.changed(1900, found.dates[2]).probabilities is None
+
+
+FORMATS = {"word2vec": "vectors", "csv": "vectors.csv", "npz": "vectors.npz"}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_format_is_imported_back(atlas, independent, tmp_path, form):
+    for each in (atlas, independent):
+        each.export(tmp_path / FORMATS[form], form)
+        found = import_vectors(tmp_path / FORMATS[form])
+        assert found.vocabulary == each.vocabulary
+        np.testing.assert_array_equal(found.dates, each.dates)
+        for step in range(3):
+            expected = each.words.at_step(step)[0].astype(np.float32)
+            np.testing.assert_array_equal(found.words.at_step(step)[0], expected)
+    np.testing.assert_array_equal(found.knots.word, independent.knots.word)
+    np.testing.assert_array_equal(found.knots.step, independent.knots.step)
+    np.testing.assert_array_equal(found.tokens, [2, 2, 2])
+    found.save(tmp_path / "x.atlas")
+    assert load(tmp_path / "x.atlas").neighbors("the", 1900).words == ("café",)
 
 
 def test_packed_files_are_read(tmp_path):
@@ -124,6 +144,7 @@ BROKEN = {
     b"1 2\nthe 0.5\n": "line 2: 1 numbers after the word 'the' instead of 2",
     b"1 2\nthe 0.5 x\n": "line 2: could not convert string to float",
     b"1 2\nthe 0.5 nan\n": "line 2: a number is not finite",
+    b"1 2\nthe 0.5 1e60\n": "line 2: a number is not finite",
     b"2 2\nthe 0.5 1\n": "has 1 words and its first line says 2",
     b"2 2\nthe 0.5 1\nthe 0.5 1\n": "has a word twice",
     b"1 2\n\xff 0.5 1\n": "line 2: byte 1 .* is not utf-8 text; convert the file to UTF-8 first",

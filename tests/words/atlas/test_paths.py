@@ -140,6 +140,16 @@ def test_independent_paths_are_zero_where_a_word_is_absent():
         paths.covariance(np.array([0]), 0, 1)
 
 
+def test_independent_paths_have_variances_where_they_are_known():
+    knots = knots_of(np.array([[True, False, True], [False, False, False]]))
+    law = drift.make("diffusion", some_dates(3), DRIFT, SCALE)
+    paths = Paths(knots, law, np.ones((2, 1)), np.array([[2.0], [3.0]]), between="independent")
+    np.testing.assert_array_equal(paths.of_word(0)[1], [[2], [np.nan], [3]])
+    np.testing.assert_array_equal(np.array([paths.at_step(t)[1][0] for t in range(3)]), paths.of_word(0)[1])
+    assert np.isnan([paths.at_step(t)[1][1] for t in range(3)]).all()
+    assert not paths.is_joint
+
+
 def test_point_estimates_may_be_smoothed():
     known = known_atlas(np.array([[True, False, True]]))
     paths = Paths(known.atlas.knots, known.atlas.drift, known.atlas.words.mean)
@@ -159,7 +169,7 @@ def test_point_estimates_may_be_smoothed():
         ({"variance": np.ones((1, 3))}, r"variance has shape \(1, 3\); \(2, 3\) is needed"),
         ({"lag_covariance": None}, "variances and lag covariances, or neither"),
         ({"between": "filtered", "lag_covariance": None}, "filtered paths need variances and"),
-        ({"between": "independent"}, "leave the variances away"),
+        ({"between": "independent"}, "leave the lag covariances away"),
     ],
 )
 def test_parts_that_do_not_go_together_are_refused(change, message):

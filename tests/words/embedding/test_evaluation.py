@@ -9,7 +9,8 @@ import pytest
 import driftline
 from driftline import words
 from driftline.words.embedding import comparison
-from driftline.words.evaluation import Evaluation, default_steps
+from driftline.words.evaluation import default_steps
+from driftline.words.scores import Evaluation
 
 PASSES = {"dsg-s": (20, 20, 0), "dsg-s-past": (20, 20, 0), "dsg-f": (30,), "sgp": (30,), "sgi": (30,)}
 

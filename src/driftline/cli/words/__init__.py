@@ -2,9 +2,9 @@
 
 import argparse
 
-from driftline.cli.words import changed, count, evaluate, export, fit, neighbors, similarity
+from driftline.cli.words import changed, count, evaluate, export, fit, import_vectors, neighbors, similarity
 
-COMMANDS = (count, fit, evaluate, neighbors, similarity, changed, export)
+COMMANDS = (count, fit, evaluate, neighbors, similarity, changed, export, import_vectors)
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:

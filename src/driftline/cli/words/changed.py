@@ -34,8 +34,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("--from", dest="start", required=True, metavar="DATE", help="such as 1900 or 1900-12-31")
     add("--to", dest="end", required=True, metavar="DATE")
     add("-n", dest="number", type=number, default=20, metavar="N", help="how many words (%(default)s)")
-    what = "leave out words that occur less often around either date (%(default)s)"
-    add("--min-count", type=int, default=10, metavar="N", help=what)
+    what = "leave out words that occur less often around either date (10; 1 after an import)"
+    add("--min-count", type=int, metavar="N", help=what)
     what = "how many steps on either side are around a date (%(default)s)"
     add("--window", type=int, default=2, metavar="N", help=what)
     what = "that a change is more than noise, for words that come first (%(default)s)"

@@ -65,7 +65,7 @@ def _passes(text):
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print the table, write it and its picture; Ctrl-C leaves what is finished."""
-    from driftline.words.evaluation import unfinished
+    from driftline.words.scores import unfinished
 
     table, picture = (arguments.out / name for name in (TABLE, PICTURE))
     counts, options = _prepare(arguments, table)
@@ -87,8 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
 def _prepare(arguments, table):
     """The counts, and the options of `words.evaluate`; what would stop it is refused now."""
     from driftline import words
-    from driftline.words.evaluation import check_scores, check_steps, settings_of_each
+    from driftline.words.evaluation import check_steps, settings_of_each
     from driftline.words.figures import new_figure
+    from driftline.words.scores import check_scores
 
     new_figure()  # says what is missing before the work and not after it
     passes, options = dict(arguments.passes), model.chosen(arguments)

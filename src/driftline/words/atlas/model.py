@@ -20,6 +20,7 @@ from driftline.words.atlas.results import Changed, Neighbors, Similarity, Trajec
 from driftline.words.atlas.when import length_of_steps, step_of
 
 WINDOW = 2  # steps on either side of a date whose occurrences are its support
+MIN_COUNT = 10  # around either date, for words whose change is asked for
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -187,7 +188,7 @@ class Atlas:
         end: Any,
         *,
         n: int = 20,
-        min_count: int = 10,
+        min_count: int | None = None,
         window: int = WINDOW,
         probability: float = 0.95,
         share: float = 0.5,
@@ -210,12 +211,15 @@ class Atlas:
             start: A date, a year or text.
             end: Another.
             n: How many words.
-            min_count: Words that occur less often around either date are not compared.
+            min_count: Words that occur less often around either date are not compared. If it is None, 10;
+                and 1 after an import, where a word counts once wherever it has a vector.
             window: How many steps on either side are around a date.
             probability: Words that changed with at least this probability come first, by distance; then the
                 rest, by probability.
             share: Share of all words that is expected to have changed, before the data.
         """
+        if min_count is None:
+            min_count = 1 if self.settings.get("method") == "imported" else MIN_COUNT
         _check_whole(n=n, min_count=min_count, window=window)
         for name, value in (("probability", probability), ("share", share)):
             if not 0.0 < value < 1.0:

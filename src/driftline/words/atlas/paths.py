@@ -22,7 +22,7 @@ class Paths:
     Between the knots of a word there is no data, and how its path goes on there depends on the method:
     "smoothed" paths follow the prior given the knots on both sides; "filtered" ones the papers' prediction
     from the knot before, or from mean 0 and the pull's width at the first step if there is none;
-    "independent" ones are not known there, and their mean is zero.
+    "independent" ones are not known there: their mean is zero, and their variance, if they have one, NaN.
 
     Attributes:
         knots: Which rows there are.
@@ -54,8 +54,8 @@ class Paths:
             raise ValueError("smoothed paths have variances and lag covariances, or neither")
         if self.between == "filtered" and (self.variance is None or self.forward is None):
             raise ValueError("filtered paths need variances and the filter's prediction, forward=")
-        if self.between == "independent" and self.variance is not None:
-            raise ValueError("independent paths are point estimates; leave the variances away")
+        if self.between == "independent" and self.lag_covariance is not None:
+            raise ValueError("independent paths know each step on its own; leave the lag covariances away")
 
     @property
     def dim(self) -> int:
@@ -76,11 +76,15 @@ class Paths:
         before = self.knots.at_or_before(words, np.full(len(words), step))
         known = np.asarray(before >= self.knots.start[words])
         before = np.clip(before, 0, None)
-        if self.forward is None or self.variance is None:
+        if self.forward is None:
             known &= self.knots.step[before] == step
-            return np.where(known[:, None], self.mean[before], np.float64(0)), None
         mean = np.where(known[:, None], self.mean[before], np.float64(0))
-        variance = np.where(known[:, None], self.variance[before], np.float64(self.forward.scale**2))
+        if self.variance is None:
+            return mean, None
+        elsewhere = np.float64(np.nan if self.forward is None else self.forward.scale**2)
+        variance = np.where(known[:, None], self.variance[before], elsewhere)
+        if self.forward is None:
+            return mean, variance
         return self.forward.reach(step).carry(np.where(known, self.knots.step[before], 0), mean, variance)
 
     def of_word(self, word: int) -> Moments:
@@ -91,10 +95,12 @@ class Paths:
         rows = slice(self.knots.start[word], self.knots.start[word + 1])
         mean = np.zeros((len(steps), self.dim))
         mean[self.knots.step[rows]] = self.mean[rows]
-        if self.forward is None or self.variance is None:
+        if self.variance is None:
             return mean, None
-        variance = np.full(mean.shape, self.forward.scale**2.0)
+        variance = np.full(mean.shape, np.nan if self.forward is None else self.forward.scale**2.0)
         variance[self.knots.step[rows]] = self.variance[rows]
+        if self.forward is None:
+            return mean, variance
         for step in np.setdiff1d(steps[1:], self.knots.step[rows]):
             mean[step], variance[step] = self.forward.carry(step - 1, mean[step - 1], variance[step - 1])
         return mean, variance

@@ -92,10 +92,7 @@ def changed(
     # Independent estimates know nothing of a word at steps at which it is not present.
     known = np.asarray(mean_first.any(1) & mean_second.any(1))
     if not known.any():
-        raise ValueError(
-            f"no word occurs at least {min_count} times within {window} steps of {atlas.dates[first]} and of "
-            f"{atlas.dates[second]}; lower min_count= or widen window="
-        )
+        raise ValueError(_without_words(atlas, (first, second), len(words), min_count, window))
     rotation = common_rotation(mean_first, mean_second, known * _weights(*(s[words] for s in supports)))
     turned = mean_first @ rotation.T
     distances = 1.0 - cosines(turned, mean_second)
@@ -163,6 +160,15 @@ def _without_vector(atlas, word, step):
         f"{atlas.dates[known[0]]} to {atlas.dates[known[-1]]}, and {atlas.dates[nearest]} is the nearest: "
         "ask for one of these"
     )
+
+
+def _without_words(atlas, steps, num_words, min_count, window):
+    """Why there is no word to compare at two steps."""
+    first, second = (atlas.dates[step] for step in steps)
+    often = f"at least {min_count} times within {window} steps of {first} and of {second}"
+    if num_words:
+        return f"none of the {num_words:,} words that occur {often} has a vector at both; choose other dates"
+    return f"no word occurs {often}; lower min_count= or widen window="
 
 
 def _rotation(atlas, source, mean, supports):

@@ -67,7 +67,6 @@ def _check_names(arrays, facts):
     _must(between in BETWEEN, f"between is {between!r}")
     has_contexts, has_variance = "contexts_mean" in arrays, "words_variance" in arrays
     _must(has_variance or between != "filtered", "filtered paths have no variances")
-    _must(not has_variance or between != "independent", "independent paths have variances")
     given = {"mean": True, "variance": has_variance, "lag_covariance": has_variance and between == "smoothed"}
     wanted = {
         f"{side}_{part}" for side in SIDES if side == "words" or has_contexts for part in PARTS if given[part]
