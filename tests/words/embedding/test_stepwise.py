@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from driftline import words
+from driftline.words.atlas import drift
 from driftline.words.embedding import likelihood, stepwise
 from driftline.words.embedding.problem import Problem
 from driftline.words.settings import Settings
@@ -46,6 +47,42 @@ def test_point_estimates_are_stationary_under_a_prior_without_dynamics(counts, m
 
         slope = jax.grad(log_joint)(jnp.stack([state["words"][rows], state["contexts"][rows]]))
         assert float(jnp.abs(slope).max()) < 0.05
+
+
+@pytest.mark.parametrize("prior", ["diffusion", "stationary"])
+def test_with_gaussian_data_in_place_of_counts_it_is_the_kalman_filter(counts, prior, monkeypatch):
+    noise, passes = 0.5, 777  # variance; a number of passes that no other test has, so that it compiles anew
+
+    def observed(batch):
+        words, contexts = np.array([0.1, -0.2, 0.3]), np.array([9.0, 5.0, -7.0])
+        return jnp.outer(batch.rows, words), jnp.outer(batch.columns, contexts)
+
+    def over_tiles(batch, means, part):
+        values = observed(batch)
+        if part is likelihood.tile_curvatures:
+            return tuple(jnp.full_like(value, 1 / noise) for value in values)
+        return tuple((value - mean) / noise for value, mean in zip(values, means[:2], strict=True))
+
+    monkeypatch.setattr(likelihood, "over_tiles", over_tiles)
+    settings = Settings(method="dsg-f", dim=3, passes=(passes,), prior=prior, drift=0.02, scale=0.8)
+    problem = Problem(counts, settings, np.arange(len(counts)), np.float64)
+    trainer = stepwise.Stepwise(problem)
+    state, seen = trainer.begin(), np.full((len(counts), 2, len(counts.vocabulary), 3), np.nan)
+    for t in range(len(counts)):
+        state, present = trainer.advance(state, t), problem.steps[t].words
+        seen[t][:, present] = [values[: len(present)] for values in observed(trainer._batch(t))]
+        before = getattr(drift, prior)(drift.years(problem.dates)[: t + 1], settings.drift, settings.scale)
+        first, second = np.meshgrid(np.arange(t + 1), np.arange(t + 1), indexing="ij")
+        precision = np.linalg.inv(before.covariance(np.minimum(first, second), np.maximum(first, second)))
+        for word in present:
+            there = ~np.isnan(seen[: t + 1, 0, word, 0])
+            exact = np.linalg.inv(precision + np.diag(there / noise))[t]
+            for side, name in enumerate(("word", "context")):
+                np.testing.assert_allclose(state[f"now_{name}_variances"][word], exact[t], rtol=1e-9)
+                mean = exact @ np.nan_to_num(seen[: t + 1, side, word]) / noise
+                # The mode is climbed to, so that it is reached to a small part of its own uncertainty only.
+                found = state[f"now_{name}s"][word]
+                np.testing.assert_allclose(found, mean, atol=0.01 * np.sqrt(exact[t]))
 
 
 def test_sgi_steps_are_turned_to_fit_the_step_before(counts):
