@@ -11,7 +11,7 @@ from driftline.words.pairs import Accumulator, PairSums, Passages, pair_sums
 SIZE, UNITS = 5, (4, 3, 2, 1)
 
 
-def oracle(texts, steps, uses, weights, units=UNITS):
+def oracle(texts, steps, uses, weights, units=UNITS, size=SIZE):
     """Sums over unordered pairs, place by place."""
     sums = collections.Counter()
     for text, of_text in zip(texts, np.split(np.arange(len(steps)), np.cumsum(uses)[:-1]), strict=True):
@@ -20,7 +20,7 @@ def oracle(texts, steps, uses, weights, units=UNITS):
                 if a + distance < len(text) and first >= 0 and text[a + distance] >= 0:
                     low, high = sorted((first, text[a + distance]))
                     for use in of_text:
-                        sums[(steps[use] * SIZE + low) * SIZE + high] += unit * weights[use]
+                        sums[(steps[use] * size + low) * size + high] += unit * weights[use]
     return dict(sums)
 
 
@@ -43,14 +43,30 @@ TEXT = st.lists(st.integers(-1, SIZE - 1), min_size=1, max_size=12)
 
 
 @given(
-    st.lists(st.tuples(TEXT, st.integers(0, 3)), min_size=1, max_size=6), st.sampled_from([1, 2, 29, 1 << 21])
+    st.lists(st.tuples(TEXT, st.integers(0, 3)), min_size=1, max_size=6),
+    st.booleans(),
+    st.sampled_from([1, 2, 29, 1 << 21]),
+    st.sampled_from([1, 20, 1 << 12]),
+    # Of the number of words it depends how many steps 32 bits can hold: many, two, none.
+    st.sampled_from([SIZE, 10_000, 100_000]),
 )
-def test_texts_are_paired_as_place_by_place(dated, listed):
+def test_texts_are_paired_as_place_by_place(dated, in_order, listed, fewest, size):
+    if in_order:
+        dated = sorted(dated, key=lambda pair: pair[1])
     texts, steps = zip(*dated, strict=True)
     ones = [1] * len(texts)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pairs, "LISTED", listed)
-        assert as_dict(pair_sums(passages(texts, steps), UNITS, SIZE)) == oracle(texts, steps, ones, ones)
+        patch.setattr(pairs, "FEWEST", fewest)
+        found = pair_sums(passages(texts, steps), UNITS, size)
+    assert as_dict(found) == oracle(texts, steps, ones, ones, size=size)
+
+
+@pytest.mark.parametrize(("size", "steps"), [(10_000, 2), (16_383, 1), (20_000, 0)])
+def test_as_many_steps_as_32_bits_can_tell_apart(size, steps):
+    assert pairs.steps_in_32_bits(UNITS, size) == steps
+    last_pair = (size - 1) * size + size - 1  # of the last words, with the largest weight
+    assert ((max(0, steps - 1) * size * size + last_pair) * 8 + max(UNITS) < 1 << 31) == (steps > 0)
 
 
 USES = st.lists(st.tuples(st.integers(0, 3), st.integers(1, 1 << 39)), min_size=1, max_size=4)

@@ -4,6 +4,7 @@ A pair of words i <= j at time step t is one number, (t V + i) V + j. Pairs are 
 sorted, and their weights added up. Weights are whole numbers, so that the order of additions does not matter.
 """
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +12,8 @@ import numpy as np
 LISTED = 1 << 21  # pairs that are listed at a time
 PENDING = 1 << 22  # pairs that wait to be merged, at least
 PIECE = 1 << 18  # pairs that are merged at a time: fresh memory costs more than the arithmetic
+FEWEST = 1 << 12  # places that are worth a block of their own
 NOTHING = np.empty(0, np.int64)
-NO_PAIR = np.int64(-1 << 32)  # less than minus any number of words
 
 
 class Passages(NamedTuple):
@@ -61,14 +62,39 @@ def pair_sums(passages: Passages, units: tuple[int, ...], vocab_size: int) -> Pa
     ids[place] = passages.ids
     if len(passages.uses):
         return _weighted(passages, ids, place, owner, units, vocab_size)
-    heads = np.full(len(ids), NO_PAIR)
+    heads = np.zeros(len(ids), np.int64)
     heads[place] = passages.steps[owner] * (vocab_size * vocab_size) + ids[place] * vocab_size
-    heads[ids < 0] = NO_PAIR
+    heads[ids < 0] = 0
     total = Accumulator()
-    end, block = len(ids) - len(units), max(1, LISTED // len(units))
-    for start in range(0, end, block):
-        total.add(_plain_block(ids, heads, start, min(start + block, end), units))
+    borders = place[np.flatnonzero(np.diff(passages.steps[owner], prepend=-1))]  # where another step begins
+    most, fitting = max(1, LISTED // len(units)), steps_in_32_bits(units, vocab_size)
+    start, end = 0, len(ids) - len(units)
+    while start < end:
+        stop = _stop(start, end, borders, most, fitting)
+        total.add(_plain_block(ids[start:], heads[start:], stop - start, units, vocab_size))
+        start = stop
     return total.result()
+
+
+def _stop(start, end, borders, most, fitting):
+    """Where a block of at most so many places ends.
+
+    Not within a step, if it can be, so that its pairs are of no other block; and after no more steps than
+    32 bits can hold, unless these are so short that blocks would be many.
+    """
+    following = np.searchsorted(borders, start, side="right")
+    few = borders[following + fitting - 1] if 0 < fitting <= len(borders) - following else end
+    if FEWEST <= few - start <= most:
+        return int(few)
+    if start + most >= end:
+        return end
+    last = borders[np.searchsorted(borders, start + most, side="right") - 1]
+    return int(last) if last > start else start + most
+
+
+def steps_in_32_bits(units: tuple[int, ...], vocab_size: int) -> int:
+    """Of how many steps pairs and their weights can be told apart by 31 bits and a sign."""
+    return (1 << 31 - weight_bits(units)) // (vocab_size * vocab_size + vocab_size)
 
 
 def weight_bits(units: tuple[int, ...]) -> int:
@@ -76,23 +102,34 @@ def weight_bits(units: tuple[int, ...]) -> int:
     return max(units).bit_length()
 
 
-def _plain_block(ids, heads, start, end, units):
-    """Pairs that begin in a block of places, when every passage is used once.
+def _plain_block(ids, heads, size, units, vocab_size):
+    """Pairs that begin in the first `size` places, when every passage is used once.
 
-    `heads` is what the key of a pair begins with, (t V + i) V. It is so far below zero where there is no word
-    that the key stays there, and is cut off after sorting. The weight rides on the key.
+    `heads` is what the key of a pair begins with, (t V + i) V. Where there is no word it is put so far below
+    zero that the key stays there, and is cut off after sorting. The weight rides on the key. Where 32 bits
+    can hold both, counted from the block's first key, sorting takes half the time.
     """
-    bits = weight_bits(units)
-    keys = np.empty((len(units), end - start), np.int64)
+    bits, reach = weight_bits(units), size + len(units)
+    ids, heads = ids[:reach], heads[:reach]
+    is_word = ids >= 0
+    if not is_word.any():
+        return PairSums(NOTHING, NOTHING)
+    low, dtype = heads[is_word].min(), np.int64
+    if (int(heads.max() - low) + vocab_size) << bits < 1 << 31:
+        dtype = np.int32
+    ids = ids.astype(dtype)
+    heads = np.where(is_word, heads - low, -vocab_size).astype(dtype)
+    keys = np.empty((len(units), size), dtype)
     for distance, (unit, row) in enumerate(zip(units, keys, strict=True), 1):
-        np.minimum(heads[start:end], heads[start + distance : end + distance], out=row)
-        row += np.maximum(ids[start:end], ids[start + distance : end + distance])
+        np.minimum(heads[:size], heads[distance : distance + size], out=row)
+        row += np.maximum(ids[:size], ids[distance : distance + size])
         row <<= bits
         row += unit
     keys = keys.ravel()
     keys.sort()
     keys = keys[np.searchsorted(keys, 0) :]
-    return _added(keys >> bits, keys & ((1 << bits) - 1))
+    found = _added(keys >> bits, keys & ((1 << bits) - 1))
+    return PairSums(found.keys + low, found.sums)
 
 
 def _weighted(passages, ids, place, owner, units, vocab_size):
@@ -194,5 +231,8 @@ def _by_range(parts):
 def _merged(parts):
     if len(parts) == 1:
         return parts[0]
-    keys, sums = ([part[column] for part in parts] for column in (0, 1))
-    return _sorted(np.concatenate([*keys, NOTHING]), np.concatenate([*sums, NOTHING]))
+    keys, sums = (np.concatenate([*(part[column] for part in parts), NOTHING]) for column in (0, 1))
+    # Texts come in the order of time more often than not, and then what they add does too.
+    if all(one.keys[-1] < next_one.keys[0] for one, next_one in itertools.pairwise(parts)):
+        return PairSums(keys, sums)
+    return _sorted(keys, sums)
