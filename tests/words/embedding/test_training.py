@@ -192,6 +192,20 @@ def test_the_limit_of_a_container_counts_too(limit, free, tmp_path):
     assert memory._in_the_container(tmp_path / "none") is None
 
 
+@pytest.mark.parametrize("method", ["dsg-f", "sgp", "sgi"])
+def test_progress_of_methods_that_go_step_by_step_has_the_score_of_held_out_steps(counts, method):
+    told = []
+    atlas = words.fit(counts, method, dim=4, passes=20, hold_out=[1, 4], progress=told.append)
+    expected = []
+    for held_out, before in ((1, 0), (4, 2)):  # the last of them is the third of the fit
+        step = counts.step(held_out)
+        sides = (side.at_step(before)[0][step.words] for side in (atlas.words, atlas.contexts))
+        expected.append(score(step, step.negatives(), *sides))
+    assert told[0].score == pytest.approx(expected[0], rel=1e-4)
+    assert told[1].score == told[0].score
+    assert told[-1].score == pytest.approx(np.mean(expected), rel=1e-4)
+
+
 def test_progress_says_which_objective_it_shows(counts, capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     words.fit(counts, dim=2, passes=(2, 2, 2), progress=True)

@@ -41,7 +41,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     model.add_options(group)
     what = "passes of each phase of the optimiser, such as 60 20 5"
     group.add_argument("--passes", type=int, nargs="+", default=[], metavar="N", help=what)
-    model.add_hold_out(group, "steps that the fit must not see; the progress of dsg-s shows their score")
+    model.add_hold_out(group, "steps that the fit must not see; their score is shown with the progress")
     _add_run(parser.add_argument_group("long runs"))
     parser.set_defaults(run=run)
 

@@ -1,6 +1,7 @@
 """Steps that a fit does not see, predicted from the steps around them."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -8,6 +9,7 @@ from driftline.words.atlas.knots import bridge
 from driftline.words.counts import Counts
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.scoring import score
+from driftline.words.embedding.stepwise import Stepwise
 
 
 def held_out_steps(counts: Counts, hold_out: Iterable[int]) -> np.ndarray:
@@ -58,6 +60,19 @@ def interpolated_scores(
         ]
         scores.append(score(counts, negatives, *(side.astype(problem.dtype) for side in sides)))
     return np.array(scores)
+
+
+def scores_ahead(trainer: Stepwise, held_out: np.ndarray, state: dict[str, Any], index: int) -> list[float]:
+    """Scores of the steps left out right after training step `index`, predicted from what is known there."""
+    problem = trainer.problem
+    next_one = problem.training[index + 1] if index + 1 < len(problem.training) else len(problem.counts)
+    scores = []
+    for step in held_out[(held_out > problem.training[index]) & (held_out < next_one)]:
+        counts = problem.counts.step(int(step))
+        negatives = counts.negatives(problem.settings.ratio, problem.settings.exponent)
+        sides = (trainer.mode(state, name, index, counts.words) for name in ("words", "contexts"))
+        scores.append(score(counts, negatives, *sides))
+    return scores
 
 
 def _at(problem, rows, words, step):

@@ -16,7 +16,7 @@ from driftline.words.atlas.model import Atlas
 from driftline.words.atlas.paths import Between, Paths
 from driftline.words.counts import Counts
 from driftline.words.embedding import checkpoints, memory
-from driftline.words.embedding.held_out import held_out_steps, interpolated_scores
+from driftline.words.embedding.held_out import held_out_steps, interpolated_scores, scores_ahead
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.progress import FitProgress, FitReporter
 from driftline.words.embedding.published import PublishedSmoother
@@ -68,8 +68,8 @@ def fit(
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one, which takes many times as long.
         passes: Passes of each phase of the optimiser, or of its only one, if not as many as usual.
-        hold_out: Steps that the fit must not see. The progress of "dsg-s" shows their score;
-            `words.evaluate` scores all methods.
+        hold_out: Steps that the fit must not see; their score is shown with the progress. "dsg-s" predicts
+            them from both sides, the others from the step before, as soon as they have seen that.
         seed: The same seed gives the same numbers.
         checkpoint: File to which the state is saved now and then, and when the fit is interrupted.
         resume: Whether to go on from that file. The result is the same as without the interruption.
@@ -125,12 +125,15 @@ def run(
         state, done, history = checkpoints.read(checkpoint, problem)
     else:
         state = trainer.begin()
-    saved = time.monotonic()
+    saved, ahead = time.monotonic(), []
     with FitReporter(progress, trainer.plan, trainer.effort) as report, Interruption() as interruption:
         while done < len(trainer.plan):
             state = jax.block_until_ready(trainer.advance(state, done))
             done += 1
             objective, score = _look(trainer, problem, held_out, state, done)
+            if isinstance(trainer, Stepwise):
+                ahead += scores_ahead(trainer, held_out, state, done - 1)
+                score = float(np.mean(ahead)) if ahead else None
             if objective is not None:
                 phase = trainer.plan[done - 1]
                 history.append({"done": done, "phase": phase, "objective": objective, "score": score})
@@ -167,7 +170,7 @@ class Interruption:
 
 
 def _look(trainer, problem, held_out, state, done):
-    """The objective and the held-out score, now and then and at the end of a phase."""
+    """The objective and the held-out score of smoothing, now and then and at the end of a phase."""
     plan = trainer.plan
     ends = done == len(plan) or plan[done] != plan[done - 1]
     if problem.settings.method != "dsg-s" or not (ends or done % trainer.look == 0):
