@@ -11,6 +11,7 @@ import pytest
 from driftline import words
 from driftline.cli.main import main
 from support.processes import PLAN, fit, stop_at_checkpoint
+from support.words import stop_before
 
 QUICK = ("--dim", "4", "--passes", "2", "2", "0")
 
@@ -231,17 +232,8 @@ def test_scores_are_shown_before_a_full_disk_is_told(folder, capsys, monkeypatch
 
 
 def test_scores_go_on_after_ctrl_c(folder, capsys, monkeypatch):
-    from driftline.words.embedding import comparison
-
-    predict = comparison.predict
-
-    def stopped(counts, method, *rest):
-        if method == "sgp":
-            raise KeyboardInterrupt
-        return predict(counts, method, *rest)
-
     with monkeypatch.context() as patch:
-        patch.setattr(comparison, "predict", stopped)
+        stop_before(patch, "sgp")
         assert evaluate() == 130
     told = "what is done is in scores/scores.json: the same command with --resume goes on from there"
     assert capsys.readouterr().err == f"driftline: interrupted; {told}\n"

@@ -42,3 +42,17 @@ def dense_log_likelihood(paths, counts, settings):
         logits = paths[0, t] @ paths[1, t].T
         total += jnp.sum(positives * jax.nn.log_sigmoid(logits) + negatives * jax.nn.log_sigmoid(-logits))
     return total
+
+
+def stop_before(patch, name):
+    """Let a comparison stop, as by Ctrl-C, when it comes to the method of that name."""
+    from driftline.words.embedding import comparison
+
+    predict = comparison.predict
+
+    def stopped(counts, method, *rest):
+        if method == name:
+            raise KeyboardInterrupt
+        return predict(counts, method, *rest)
+
+    patch.setattr(comparison, "predict", stopped)

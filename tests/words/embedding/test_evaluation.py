@@ -11,6 +11,7 @@ from driftline import words
 from driftline.words.embedding import comparison
 from driftline.words.evaluation import default_steps
 from driftline.words.scores import Evaluation
+from support.words import stop_before
 
 PASSES = {"dsg-s": (20, 20, 0), "dsg-s-past": (20, 20, 0), "dsg-f": (30,), "sgp": (30,), "sgi": (30,)}
 
@@ -185,15 +186,8 @@ QUICK = {"dim": 2, "hold_out": [2], "passes": {"sgi": 3, "sgp": 3, "dsg-f": 3}}
 @pytest.fixture
 def begun(counts, tmp_path, monkeypatch):
     """Scores of `sgi`, of a comparison that was stopped during the method after it."""
-    predict = comparison.predict
-
-    def stopped(counts, method, *rest):
-        if method == "sgp":
-            raise KeyboardInterrupt
-        return predict(counts, method, *rest)
-
     with monkeypatch.context() as patch:
-        patch.setattr(comparison, "predict", stopped)
+        stop_before(patch, "sgp")
         with pytest.raises(KeyboardInterrupt):
             words.evaluate(counts, ("sgi", "sgp"), path=tmp_path / "scores.json", **QUICK)
     return tmp_path / "scores.json"
