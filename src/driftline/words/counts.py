@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import hashlib
 import os
 from typing import Any
 
@@ -78,6 +79,20 @@ class Counts:
         pairs = slice(self.indptr[begin], self.indptr[end])
         first = np.repeat(self.rows[begin:end], np.diff(self.indptr[begin : end + 1]))
         return mirrored(first, self.indices[pairs], self.values[pairs], len(self.vocabulary))
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """Tells these counts from any others: pairs, words and dates."""
+        digest = hashlib.sha256()
+        self.feed(digest)
+        return digest.hexdigest()
+
+    def feed(self, digest: Any) -> None:
+        """Add all that a fit sees of the counts to a digest of `hashlib`."""
+        for array in (self.step_indptr, self.rows, self.indptr, self.indices, self.values):
+            digest.update(np.ascontiguousarray(array).data)
+        digest.update("\n".join(self.vocabulary).encode())
+        digest.update(self.dates.astype(np.int64).data)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the counts to one file: plain arrays, JSON and a checksum."""

@@ -71,13 +71,9 @@ def evaluate(
 
 def _begin(counts, chosen, steps):
     """An evaluation without scores, which says what they will be made from."""
-    from driftline.words.embedding.problem import Problem
-
     shared = next(iter(chosen.values())).to_facts()
-    # The usual settings and all steps stand in for those of a fit, so that the counts alone tell.
-    fingerprint = Problem(counts, Settings(), np.arange(len(counts))).fingerprint
     made_from = {
-        "counts": fingerprint,
+        "counts": counts.fingerprint,
         "driftline": driftline.__version__,
         "passes": {method: list(settings.passes) for method, settings in chosen.items()},
     }

@@ -62,9 +62,8 @@ def pair_sums(passages: Passages, units: tuple[int, ...], vocab_size: int) -> Pa
     ids[place] = passages.ids
     if len(passages.uses):
         return _weighted(passages, ids, place, owner, units, vocab_size)
-    heads = np.zeros(len(ids), np.int64)
+    heads = np.zeros(len(ids), np.int64)  # without meaning where there is no word
     heads[place] = passages.steps[owner] * (vocab_size * vocab_size) + ids[place] * vocab_size
-    heads[ids < 0] = 0
     total = Accumulator()
     borders = place[np.flatnonzero(np.diff(passages.steps[owner], prepend=-1))]  # where another step begins
     most, fitting = max(1, LISTED // len(units)), steps_in_32_bits(units, vocab_size)
@@ -114,10 +113,9 @@ def _plain_block(ids, heads, size, units, vocab_size):
     is_word = ids >= 0
     if not is_word.any():
         return PairSums(NOTHING, NOTHING)
-    low, dtype = heads[is_word].min(), np.int64
-    if (int(heads.max() - low) + vocab_size) << bits < 1 << 31:
-        dtype = np.int32
-    ids = ids.astype(dtype)
+    low, high = heads[is_word].min(), heads[is_word].max()
+    dtype = np.int32 if (int(high - low) + vocab_size) << bits < 1 << 31 else np.int64
+    ids = ids.astype(dtype, copy=False)
     heads = np.where(is_word, heads - low, -vocab_size).astype(dtype)
     keys = np.empty((len(units), size), dtype)
     for distance, (unit, row) in enumerate(zip(units, keys, strict=True), 1):

@@ -7,10 +7,11 @@ import numpy as np
 
 from driftline.words.counts import Counts
 from driftline.words.embedding import memory
+from driftline.words.embedding.failures import diverged
 from driftline.words.embedding.held_out import interpolated_scores
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.scoring import score
-from driftline.words.embedding.stepwise import Stepwise, diverged
+from driftline.words.embedding.stepwise import Stepwise
 from driftline.words.embedding.training import check_problem, make_trainer, run
 from driftline.words.settings import COMPARED, Settings
 

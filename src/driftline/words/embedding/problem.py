@@ -85,18 +85,8 @@ class Problem:
     def fingerprint(self) -> str:
         """Tells this fit from any other: counts, steps and settings."""
         digest = hashlib.sha256(repr((self.settings, np.dtype(self.dtype).str)).encode())
-        counts = self.counts
-        for array in (
-            self.training,
-            counts.step_indptr,
-            counts.rows,
-            counts.indptr,
-            counts.indices,
-            counts.values,
-        ):
-            digest.update(np.ascontiguousarray(array).data)
-        digest.update("\n".join(self.counts.vocabulary).encode())
-        digest.update(self.counts.dates.astype(np.int64).data)
+        digest.update(np.ascontiguousarray(self.training).data)
+        self.counts.feed(digest)
         return digest.hexdigest()
 
 

@@ -18,6 +18,7 @@ from driftline.infer import adam
 from driftline.words.atlas.change import common_rotation
 from driftline.words.atlas.drift import carry, years
 from driftline.words.embedding import likelihood
+from driftline.words.embedding.failures import diverged
 from driftline.words.embedding.likelihood import Batch, Moments
 from driftline.words.embedding.problem import Problem
 from driftline.words.settings import Settings
@@ -148,19 +149,6 @@ class Stepwise:
     def finish(self, state: dict[str, Any]) -> dict[str, Any]:
         """The rows of the knots."""
         return {name: array for name, array in state.items() if not name.startswith("now_")}
-
-
-def diverged(what: str, settings: Settings) -> ArithmeticError:
-    """The error for a fit that went astray, with the settings that may be the cause."""
-    usual = Settings()
-    remedy = f"take a scale= nearer to {usual.scale} (now {settings.scale})"
-    if settings.method.startswith("dsg"):
-        remedy += f", or a drift= nearer to {usual.drift} (now {settings.drift})"
-    if settings.optimiser == "paper":
-        remedy += ", or optimiser='fast', whose rate goes with the scale"
-    return ArithmeticError(
-        f"{what}: the fit diverged, under a prior that is too wide or too narrow for these counts; {remedy}"
-    )
 
 
 def predict(state: dict[str, Any], gap: float, settings: Settings) -> None:

@@ -16,6 +16,7 @@ from driftline.words.atlas.model import Atlas
 from driftline.words.atlas.paths import Between, Paths
 from driftline.words.counts import Counts
 from driftline.words.embedding import checkpoints, memory
+from driftline.words.embedding.failures import diverged
 from driftline.words.embedding.held_out import held_out_steps, interpolated_scores, scores_ahead
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.progress import FitProgress, FitReporter
@@ -178,11 +179,8 @@ def _look(trainer, problem, held_out, state, done):
     phase = plan[done - 1]
     objective = trainer.objective(state, phase)
     if not np.isfinite(objective):
-        raise ArithmeticError(
-            f"the objective is {objective} after {done} passes of {len(plan)} (phase {phase}): the fit "
-            f"diverged, under a prior that is too wide for these counts; take a smaller scale= (now "
-            f"{problem.settings.scale}), or drift= if it is far above 0.001 (now {problem.settings.drift})"
-        )
+        what = f"the objective is {objective} after {done} passes of {len(plan)} (phase {phase})"
+        raise diverged(what, problem.settings)
     if not len(held_out) or phase == "level":
         return objective, None
     moments = trainer.moments(state)
