@@ -78,17 +78,34 @@ def rows(
     if kind == "parquet":
         _check_unpacked(path, name)
         return _parquet(path, name, columns, tally, limits)
-    decoded = _decoded(path, name, layout.encoding, tally, limits)
+    decoded = decoded_lines(path, name, layout.encoding, tally, limits)
     if kind == "jsonl":
         return _json_lines(decoded, name, columns)
     return _csv(decoded, name, columns, layout, kind == "tsv", limits)
 
 
-def _decoded(path, name, encoding, tally, limits):
+def decoded_lines(
+    path: Path,
+    name: str,
+    encoding: str,
+    tally: streams.Tally,
+    limits: streams.Limits,
+    remedy: str = streams.OTHER_ENCODING,
+) -> Iterator[str]:
+    """Lines of a file as text, without the mark with which spreadsheets begin UTF-8.
+
+    Args:
+        path: The file.
+        name: How errors call it.
+        encoding: Of its bytes.
+        tally: What has been read.
+        limits: When to refuse.
+        remedy: What to do about bytes that are not such text.
+    """
     for number, line in enumerate(streams.lines(path, name, tally, limits), 1):
         if number == 1:
             line = line.removeprefix(b"\xef\xbb\xbf")
-        yield streams.decode(line, encoding, f"{name}, line {number}")
+        yield streams.decode(line, encoding, f"{name}, line {number}", remedy)
 
 
 def _json_lines(decoded, name, columns):

@@ -1,10 +1,8 @@
 """Vectors of other programs, or of `export`, as an atlas: each date on its own."""
 
-import codecs
-import csv
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +13,9 @@ from driftline.words.atlas.drift import Drift
 from driftline.words.atlas.knots import Knots
 from driftline.words.atlas.model import Atlas
 from driftline.words.atlas.paths import Paths
+from driftline.words.atlas.vector_texts import read_csv, read_word2vec
 from driftline.words.dates import day_in_name, day_of
-from driftline.words.streams import TO_UTF8, FileRecord, Limits, Tally, decode, lines
+from driftline.words.streams import FileRecord, Limits, Tally
 from driftline.words.tables import suffix_of
 
 REMEDY = "put one into it, as in 1850-12-31.txt, or pass a mapping of dates to files"
@@ -64,7 +63,7 @@ def import_word2vec(source: Mapping[Any, str | os.PathLike] | str | os.PathLike)
     days = _files(source)
     limits, tally = Limits(), Tally()
     index: dict[str, int] = {}
-    found = [_read_word2vec(path, index, tally, limits) for path in days.values()]
+    found = [read_word2vec(path, index, tally, limits) for path in days.values()]
     dims = {vectors.shape[1] for _, vectors in found}
     if len(dims) > 1:
         raise ValueError(f"the files have vectors of different lengths, {sorted(dims)}; import one kind only")
@@ -77,7 +76,7 @@ def import_word2vec(source: Mapping[Any, str | os.PathLike] | str | os.PathLike)
 def _import_csv(path: Path) -> Atlas:
     tally = Tally()
     index: dict[str, int] = {}
-    days, words, vectors = _read_csv(path, index, tally, Limits())
+    days, words, vectors = read_csv(path, index, tally, Limits())
     dates, step = np.unique(days, return_inverse=True)
     rows = _in_order(words, step.astype(np.int32), vectors)
     return _atlas(index, dates, *rows, source="CSV", files=tally.files)
@@ -160,105 +159,3 @@ def _day(path):
         return day_in_name(path.name, remedy=REMEDY)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
-
-
-def _read_word2vec(
-    path: Path, index: dict[str, int], tally: Tally, limits: Limits
-) -> tuple[np.ndarray, np.ndarray]:
-    """Words and vectors of a file; words that are new are added to the index."""
-    if not path.is_file():
-        raise FileNotFoundError(f"there is no file {path}")
-    rows = enumerate(lines(path, os.fspath(path), tally, limits), 1)
-    count, dim = _sizes(rows, path)
-    words, vectors = [], []
-    for number, line in rows:
-        place = f"{path}, line {number}"
-        # Some programs end lines with a space. A word may hold any character but the space that ends it.
-        word, *numbers = decode(line, "utf-8", place, TO_UTF8).rstrip(" ").split(" ")
-        if len(numbers) != dim or not word:
-            raise ValueError(f"{place}: {len(numbers)} numbers after the word {word!r} instead of {dim}")
-        words.append(index.setdefault(word, len(index)))
-        vectors.append(_vector(numbers, place))
-    if len(words) != count:
-        raise ValueError(f"{path} has {len(words):,} words and its first line says {count:,}; get it anew")
-    if len(set(words)) != len(words):
-        raise ValueError(f"{path} has a word twice; keep one of its lines")
-    return np.array(words, np.int32), np.array(vectors, np.float32).reshape(-1, dim)
-
-
-def _sizes(rows: Iterator[tuple[int, bytes]], path) -> tuple[int, int]:
-    first = next(rows, (1, b""))[1].split()
-    if len(first) != 2 or not all(number.isdigit() for number in first) or int(first[1]) < 1:
-        raise ValueError(
-            f"{path}: the first line is not the number of words and of components, as in '10000 100'; "
-            "is this word2vec text?"
-        )
-    return int(first[0]), int(first[1])
-
-
-def _read_csv(path: Path, index: dict[str, int], tally: Tally, limits: Limits) -> tuple[np.ndarray, ...]:
-    """Days, words and vectors of a file; the index is filled with its words."""
-    rows = _csv_rows(path, tally, limits)
-    header = next(rows, ("", []))[1]
-    dim = len(header) - 2
-    if dim < 1 or header != ["date", "word", *(f"x{k}" for k in range(dim))]:
-        raise ValueError(
-            f"{path}: the first line is {','.join(header)!r:.80}; name the columns date, word, x0, x1 and "
-            "so on"
-        )
-    found: dict[tuple[int, int], np.ndarray] = {}
-    for place, row in rows:
-        if len(row) != len(header) or not row[1]:
-            raise ValueError(
-                f"{place}: {len(row)} fields, {row!r:.80}, instead of a date, a word and {dim} numbers; mend "
-                "the line, or take it out"
-            )
-        key = _csv_day(row[0], place), index.setdefault(row[1], len(index))
-        if key in found:
-            raise ValueError(
-                f"{place}: the word {row[1]!r} is there twice at {row[0]}; keep one of its lines"
-            )
-        found[key] = _vector(row[2:], place)
-    days, words = np.array(list(found), np.int32).reshape(-1, 2).T
-    return days, words, np.array(list(found.values()), np.float32).reshape(-1, dim)
-
-
-def _csv_rows(path: Path, tally: Tally, limits: Limits) -> Iterator[tuple[str, list[str]]]:
-    """Rows that are not empty, and where each of them begins."""
-    # With its end, since a word in quotes may hold one.
-    reader = csv.reader((f"{line}\n" for line in _decoded(path, tally, limits)), strict=True)
-    begin = 1
-    try:
-        for row in reader:
-            if row:
-                yield f"{path}, line {begin}", row
-            begin = reader.line_num + 1
-    except csv.Error as error:
-        raise ValueError(
-            f"{path}, line {begin}: not CSV ({error}); look for a quote that is not closed"
-        ) from None
-
-
-def _decoded(path: Path, tally: Tally, limits: Limits) -> Iterator[str]:
-    for number, line in enumerate(lines(path, os.fspath(path), tally, limits), 1):
-        # Spreadsheets begin UTF-8 with a mark.
-        text = line.removeprefix(codecs.BOM_UTF8) if number == 1 else line
-        yield decode(text, "utf-8", f"{path}, line {number}", TO_UTF8)
-
-
-def _csv_day(text, place):
-    try:
-        return day_of(text)
-    except ValueError:
-        raise ValueError(f"{place}: {text!r} is not a date; write dates like 1850-12-31") from None
-
-
-def _vector(numbers, place):
-    try:
-        with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused as such
-            vector = np.array(numbers, np.float32)
-    except ValueError as error:
-        raise ValueError(f"{place}: {error}; write numbers such as 0.25") from None
-    if not np.isfinite(vector).all():
-        raise ValueError(f"{place}: a number is not finite; take the line out")
-    return vector
