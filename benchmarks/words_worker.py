@@ -1,4 +1,4 @@
-"""One contestant of `benchmarks.words`, in a process of its own; its last line is its figures as JSON."""
+"""One contestant of `words` or `books`, in a process of its own; its last line is its figures as JSON."""
 
 import json
 import resource
@@ -38,23 +38,29 @@ def optimiser(vocabulary, dim, name, *passes):
     """Fit DSG-S and note the held-out score on the way."""
     counts, held_out = addresses(vocabulary)
     seen = []
-    began = time.perf_counter()
+
+    def look(told):
+        if told.score is not None:
+            spent = {"s": told.seconds, "CPU s": time.process_time() - before}
+            seen.append({"done": told.done, "score": told.score, "objective": told.objective} | spent)
+            print(json.dumps(seen[-1]), file=sys.stderr, flush=True)
+
+    began, before = time.perf_counter(), time.process_time()
     atlas = words.fit(
         counts,
         dim=int(dim),
         optimiser=name,
         passes=tuple(map(int, passes)),
         hold_out=held_out,
-        progress=lambda told: seen.append((told.seconds, told.score, told.objective)),
+        progress=look,
     )
     seconds = time.perf_counter() - began
     steps = [counts.step(t) for t in range(len(counts)) if t not in held_out]
     total = 2.0 * sum(step.total for step in steps)
-    scores = [score for _, score, _ in seen if score is not None]
     assert atlas.elbo is not None
     return {
-        "seen": [entry for entry in seen if entry[1] is not None],
-        "score": scores[-1],
+        "seen": seen,
+        "score": seen[-1]["score"],
         "elbo": atlas.elbo / total,
         "seconds": seconds,
         "peak": _peak(),

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Array
 
 from driftline.families import GaussMarkov
-from driftline.infer import adam
+from driftline.infer import adam, noise
 from driftline.linalg import bidiagonal, tridiagonal
 from driftline.words.embedding import chains, likelihood
 from driftline.words.embedding.likelihood import Moments
@@ -191,7 +191,7 @@ def _draw(priors, state, key):
         natural = state[f"{side}_natural"]
         mean = chains.from_natural(prior, natural)
         q = GaussMarkov(mean, state[f"{side}_diag"], state[f"{side}_upper"])
-        deviations.append(q.unwhiten(jr.normal(side_key, mean.shape, mean.dtype)))
+        deviations.append(q.unwhiten(noise.standard_normal(side_key, mean.shape, mean.dtype)))
         draws.append(mean + deviations[-1])
     return draws, deviations
 
