@@ -12,7 +12,7 @@ from benchmarks import peer_env
 from benchmarks.report import Report, Table, more_than
 
 HERE = Path(__file__).parent
-SIZES = {"full": (10_000, 100, (5000, 1000)), "quick": (1000, 20, (200, 50))}
+SIZES = {"full": (10_000, 50, (5000, 1000)), "quick": (1000, 20, (200, 50))}
 ALLOCATOR = {"mmap_max": "0", "trim_threshold": "0xffffffffff", "arena_max": "1"}
 KEEP_MEMORY = {
     "GLIBC_TUNABLES": ":".join(f"glibc.malloc.{name}={value}" for name, value in ALLOCATOR.items())

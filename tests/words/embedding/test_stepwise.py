@@ -6,6 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from scipy import stats
 
 from driftline import words
 from driftline.words.atlas import drift
@@ -59,21 +60,32 @@ def test_with_gaussian_data_in_place_of_counts_it_is_the_kalman_filter(counts, p
 
     def over_tiles(batch, means, part):
         values = observed(batch)
+        precision = jnp.where(batch.rows > 0, 1 / noise, 0.0)[:, None]  # none where padded
         if part is likelihood.tile_curvatures:
-            return tuple(jnp.full_like(value, 1 / noise) for value in values)
-        return tuple((value - mean) / noise for value, mean in zip(values, means[:2], strict=True))
+            return tuple(jnp.broadcast_to(precision, value.shape) for value in values)
+        return tuple((value - mean) * precision for value, mean in zip(values, means[:2], strict=True))
+
+    def expected_log_density(batch, moments):
+        total, there = 0.0, batch.rows[:, None] > 0
+        for value, mean, variance in zip(observed(batch), moments[:2], moments[2:], strict=True):
+            squares = ((value - mean) ** 2 + variance) / noise
+            total += jnp.sum(jnp.where(there, -0.5 * (squares + np.log(2.0 * np.pi * noise)), 0.0))
+        return total
 
     monkeypatch.setattr(likelihood, "over_tiles", over_tiles)
+    monkeypatch.setattr(likelihood, "value", expected_log_density)
     settings = Settings(method="dsg-f", dim=3, passes=(passes,), prior=prior, drift=0.02, scale=0.8)
     problem = Problem(counts, settings, np.arange(len(counts)), np.float64)
     trainer = stepwise.Stepwise(problem)
     state, seen = trainer.begin(), np.full((len(counts), 2, len(counts.vocabulary), 3), np.nan)
+    evidence = 0.0
     for t in range(len(counts)):
         state, present = trainer.advance(state, t), problem.steps[t].words
         seen[t][:, present] = [values[: len(present)] for values in observed(trainer._batch(t))]
         before = getattr(drift, prior)(drift.years(problem.dates)[: t + 1], settings.drift, settings.scale)
         first, second = np.meshgrid(np.arange(t + 1), np.arange(t + 1), indexing="ij")
-        precision = np.linalg.inv(before.covariance(np.minimum(first, second), np.maximum(first, second)))
+        covariance = before.covariance(np.minimum(first, second), np.maximum(first, second))
+        precision = np.linalg.inv(covariance)
         for word in present:
             there = ~np.isnan(seen[: t + 1, 0, word, 0])
             exact = np.linalg.inv(precision + np.diag(there / noise))[t]
@@ -83,6 +95,22 @@ def test_with_gaussian_data_in_place_of_counts_it_is_the_kalman_filter(counts, p
                 # The mode is climbed to, so that it is reached to a small part of its own uncertainty only.
                 found = state[f"now_{name}s"][word]
                 np.testing.assert_allclose(found, mean, atol=0.01 * np.sqrt(exact[t]))
+        past = np.append(seen[:t], np.full_like(seen[:1], np.nan), axis=0)
+        evidence += log_evidence(seen[: t + 1], covariance, noise) - log_evidence(past, covariance, noise)
+    # By the distance that is allowed from the mode.
+    error = 0.5 * 0.01**2 * np.count_nonzero(~np.isnan(seen))
+    np.testing.assert_allclose(trainer.objective(state, "any"), evidence, atol=error)
+
+
+def log_evidence(seen, covariance, noise):
+    """Of paths at all steps that are seen where they are not NaN, by dense matrices."""
+    total = 0.0
+    for path in np.moveaxis(seen, 0, -1).reshape(-1, len(seen)):
+        there = ~np.isnan(path)
+        if there.any():
+            together = covariance[np.ix_(there, there)] + noise * np.eye(there.sum())
+            total += stats.multivariate_normal(cov=together).logpdf(path[there])
+    return total
 
 
 def test_sgi_steps_are_turned_to_fit_the_step_before(counts):

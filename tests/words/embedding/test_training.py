@@ -26,7 +26,7 @@ def test_a_fit_gives_an_atlas_that_survives_its_file(counts, method, tmp_path):
     atlas = words.fit(counts, method, dim=4, passes=PASSES[method], progress=False)
     assert atlas.vocabulary == counts.vocabulary
     assert atlas.settings["method"] == method
-    assert (atlas.elbo is None) == (method != "dsg-s")
+    assert (atlas.elbo is None) == (method in ("sgp", "sgi"))  # points have none
     atlas.save(tmp_path / "atlas")
     again = words.load(tmp_path / "atlas")
     np.testing.assert_array_equal(again.words.mean, atlas.words.mean)
@@ -204,6 +204,19 @@ def test_progress_of_methods_that_go_step_by_step_has_the_score_of_held_out_step
     assert told[0].score == pytest.approx(expected[0], rel=1e-4)
     assert told[1].score == told[0].score
     assert told[-1].score == pytest.approx(np.mean(expected), rel=1e-4)
+    # Of the steps so far, each of which adds to it.
+    assert np.all(np.diff([entry.objective for entry in told]) < 0.0)
+    assert atlas.history["objective"] == [entry.objective for entry in told]
+    assert atlas.history["score"] == [entry.score for entry in told]
+
+
+@pytest.mark.parametrize(("method", "name"), [("dsg-f", "ELBO"), ("sgp", "log joint"), ("sgi", "log joint")])
+def test_progress_step_by_step_says_which_objective_it_shows(counts, method, name, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    words.fit(counts, method, dim=2, passes=2, progress=True)
+    shown = capsys.readouterr().err
+    assert f"{name} -" in shown
+    assert ("ELBO" in shown) == (name == "ELBO")
 
 
 def test_progress_says_which_objective_it_shows(counts, capsys, monkeypatch):

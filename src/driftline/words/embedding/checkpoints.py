@@ -9,7 +9,7 @@ from driftline.words.atlas import mapped
 from driftline.words.embedding.problem import Problem
 from driftline.words.streams import explained
 
-KIND, VERSION = "word-fit", 3
+KIND, VERSION = "word-fit", 4
 
 
 def write(

@@ -180,10 +180,14 @@ def _scan_tiles(counts, moments, tile, nothing):
 @jax.jit
 def _value(batch, moments):
     def step(total, counts):
-        here = _take(moments, counts.place)
-        return total + _scan_tiles(counts, here, _tile_value, jnp.zeros_like(total))[0], None
+        return total + value(counts, _take(moments, counts.place)), None
 
     return jax.lax.scan(step, jnp.zeros((), moments.words.dtype), batch)[0]
+
+
+def value(counts: Batch, moments: Moments) -> Array:
+    """The (expected) log-likelihood of one step, in nats."""
+    return _scan_tiles(counts, moments, _tile_value, jnp.zeros((), moments.words.dtype))[0]
 
 
 def _tile_value(positives, negatives, moments):

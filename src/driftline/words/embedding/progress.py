@@ -2,12 +2,10 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
 from driftline.terminal import Line, listener
-
-OF_LOG_JOINT = ("level", "mode")  # phases whose objective is not yet the ELBO
 
 
 class FitProgress(NamedTuple):
@@ -17,7 +15,8 @@ class FitProgress(NamedTuple):
         phase: What it is doing: a phase of the optimiser, or the date of a step.
         done: Passes, or steps, that are done.
         planned: All of them.
-        objective: The ELBO in nats (in early phases the log joint density), or None where it is not known.
+        objective: The ELBO in nats, or None where it is not known. In early phases, and of point estimates,
+            the log joint density; of methods that go step by step, that of the steps so far.
         score: Mean score of the held-out steps, if there are any.
         seconds: Time since the fit began, or was resumed.
         left: Seconds that it will take from here on, about; None after the first pass.
@@ -52,6 +51,7 @@ class FitReporter:
         progress: A function of a `FitProgress`; True or False; or None to write only to a terminal.
         plan: Phase of every pass.
         effort: What a pass of each phase takes beside the others, about: a guess until one is timed.
+        without_elbo: Phases whose objective is the log joint density.
     """
 
     def __init__(
@@ -59,8 +59,9 @@ class FitReporter:
         progress: bool | None | Callable[[FitProgress], object],
         plan: list[str],
         effort: Mapping[str, float],
+        without_elbo: Collection[str] = (),
     ):
-        self._plan, self._effort = plan, effort
+        self._plan, self._effort, self._without_elbo = plan, effort, frozenset(without_elbo)
         # If each pass has a name of its own, such as a date, all are of one kind.
         self._kinds = plan if len(set(plan)) < len(plan) else [""] * len(plan)
         self._to_come: Counter[str] | None = None
@@ -115,7 +116,7 @@ class FitReporter:
     def _write(self, progress):
         parts = [f"{progress.phase}  {progress.done}/{progress.planned}"]
         # Both are known after some passes only; the line keeps the last ones.
-        objective = "log joint" if progress.phase in OF_LOG_JOINT else "ELBO"
+        objective = "log joint" if progress.phase in self._without_elbo else "ELBO"
         for field, name in (("objective", objective), ("score", "held-out")):
             if (number := getattr(progress, field)) is not None:
                 self._shown[field] = f"{name} {number:.6g}"

@@ -35,10 +35,12 @@ class PublishedSmoother:
     Attributes:
         plan: Phase of every step of the optimiser.
         effort: What a step of each phase takes beside the others, about: as many rows as it moves.
+        without_elbo: None of the phases: the objective is the ELBO in both.
         look: Steps between two looks at the objective, which costs as much as several.
     """
 
     look = 100
+    without_elbo = ()
 
     def __init__(self, problem: Problem):
         self.problem = problem

@@ -47,10 +47,12 @@ class Smoother:
         plan: Phase of every pass.
         effort: What a pass of each phase takes beside the others, about: by pairs of words, and twice for
             each pair whose logit is uncertain.
+        without_elbo: Phases whose objective is the log joint density.
         look: Passes between two looks at the objective, which costs about as much as a pass.
     """
 
     look = 10
+    without_elbo = ("level", "mode")
 
     def __init__(self, problem: Problem, *, precisions: bool = True):
         self.problem = problem

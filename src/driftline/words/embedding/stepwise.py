@@ -37,13 +37,18 @@ class Stepwise:
     Attributes:
         plan: What each part of the work is called: the dates of the steps.
         effort: Nothing, since all are of one kind.
+        without_elbo: Parts of the plan whose objective is a log joint density: all but those of a filter.
+        look: Steps between two looks at the objective, which is worked out anyway.
     """
+
+    look = 1
 
     def __init__(self, problem: Problem):
         self.problem = problem
         self.plan = [str(date) for date in problem.dates]
         self.effort: dict[str, float] = {}
         self.is_filter = problem.settings.method == "dsg-f"
+        self.without_elbo = () if self.is_filter else self.plan
         self.gaps = np.append(0.0, problem.settings.drift * np.diff(years(problem.dates)))
 
     def begin(self) -> dict[str, Any]:
@@ -52,7 +57,8 @@ class Stepwise:
         settings = problem.settings
         known = (len(problem.counts.vocabulary), settings.dim)
         rows = (len(problem.knots), settings.dim)
-        state = {f"now_{name}": np.zeros(known, problem.dtype) for name in ("words", "contexts")}
+        state: dict[str, Any] = {"now_objective": np.zeros(())}
+        state |= {f"now_{name}": np.zeros(known, problem.dtype) for name in ("words", "contexts")}
         state |= {name: np.zeros(rows, problem.dtype) for name in ("words", "contexts")}
         if self.is_filter:
             for side in ("word", "context"):
@@ -72,7 +78,7 @@ class Stepwise:
             batch = self._batch(index)
             prior = self._prior(state, present, len(batch.rows))
             start = self._start(state, present, len(batch.rows), key)
-            fitted = _fit(
+            fitted, objective = _fit(
                 batch,
                 prior,
                 start,
@@ -86,7 +92,8 @@ class Stepwise:
                 for name, array in fitted._asdict().items()
                 if array is not None
             }
-            self._check(found, index)
+            self._check([*found.values(), objective], index)
+            state["now_objective"] = state["now_objective"] + np.float64(objective)
             if settings.method == "sgi" and index:
                 _turn(found, state, present, problem.steps[index - 1].words)
             for name, array in found.items():
@@ -96,7 +103,7 @@ class Stepwise:
 
     def _check(self, found, index):
         """Refuse what is not finite at once: the steps after it would be lost too."""
-        if not all(np.isfinite(array).all() for array in found.values()):
+        if not all(np.isfinite(array).all() for array in found):
             problem = self.problem
             place = f"at step {problem.training[index]}, {problem.dates[index]}"
             raise diverged(f"{problem.settings.method} is not finite {place}", problem.settings)
@@ -146,6 +153,10 @@ class Stepwise:
             found[~np.isin(words, self.problem.steps[index].words)] = 0.0
         return found
 
+    def objective(self, state: dict[str, Any], phase: str) -> float:
+        """Sum over the steps so far, each given the ones before, of the ELBO; of points, of the log joint."""
+        return float(state["now_objective"])
+
     def finish(self, state: dict[str, Any]) -> dict[str, Any]:
         """The rows of the knots."""
         return {name: array for name, array in state.items() if not name.startswith("now_")}
@@ -177,13 +188,27 @@ def _turn(found, state, present, before):
 
 @functools.partial(jax.jit, static_argnames=("passes", "is_filter", "published"))
 def _fit(batch, prior, start, key, passes, is_filter, published):
+    """What is known after a step, and the objective of that step."""
     if published and is_filter:
-        return _published_filter(batch, prior, start, key, passes)
-    rates = (PAPER_RATE, PAPER_RATE) if published else (FAST_RATE, 0.1 * FAST_RATE)
-    means = _climb(batch, prior, Moments(*(jnp.asarray(array) for array in start)), passes, rates)
-    for _ in range(SETTLE if is_filter else 0):
-        means = _refreshed(batch, prior, means)
-    return means
+        found = _published_filter(batch, prior, start, key, passes)
+    else:
+        rates = (PAPER_RATE, PAPER_RATE) if published else (FAST_RATE, 0.1 * FAST_RATE)
+        found = _climb(batch, prior, Moments(*(jnp.asarray(array) for array in start)), passes, rates)
+        for _ in range(SETTLE if is_filter else 0):
+            found = _refreshed(batch, prior, found)
+    return found, likelihood.value(batch, found) - _divergence(found, prior)
+
+
+def _divergence(found, prior):
+    """KL divergence from the prior; of points, minus its log density but for constants."""
+    twice = 0.0
+    for side in ("word", "context"):
+        mean, centre = (getattr(moments, f"{side}s") for moments in (found, prior))
+        variance, wide = (getattr(moments, f"{side}_variances") for moments in (found, prior))
+        twice += jnp.sum((mean - centre) ** 2 / wide)
+        if variance is not None:
+            twice += jnp.sum(variance / wide - 1.0 - jnp.log(variance / wide))
+    return 0.5 * twice
 
 
 def _climb(batch, prior, means, passes, rates):

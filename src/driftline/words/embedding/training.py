@@ -98,7 +98,9 @@ def fit(
     memory.check(problem)
     trainer = make_trainer(problem)
     state, history = run(trainer, problem, held_out, checkpoint, resume, every, progress)
-    return as_atlas(problem, trainer.finish(state), history)
+    has_elbo = trainer.plan[-1] not in trainer.without_elbo
+    elbo = history[-1]["objective"] if has_elbo else None
+    return as_atlas(problem, trainer.finish(state), history, elbo)
 
 
 def make_trainer(problem: Problem, *, precisions: bool = True) -> Smoother | PublishedSmoother | Stepwise:
@@ -126,16 +128,16 @@ def run(
         state, done, history = checkpoints.read(checkpoint, problem)
     else:
         state = trainer.begin()
-    saved, ahead = time.monotonic(), []
-    with FitReporter(progress, trainer.plan, trainer.effort) as report, Interruption() as interruption:
+    saved = time.monotonic()
+    reporter = FitReporter(progress, trainer.plan, trainer.effort, trainer.without_elbo)
+    with reporter as report, Interruption() as interruption:
         while done < len(trainer.plan):
             state = jax.block_until_ready(trainer.advance(state, done))
             done += 1
-            objective, score = _look(trainer, problem, held_out, state, done)
-            if isinstance(trainer, Stepwise):
-                ahead += scores_ahead(trainer, held_out, state, done - 1)
-                score = float(np.mean(ahead)) if ahead else None
-            if objective is not None:
+            objective, score = None, None
+            if _is_due(trainer, done):
+                objective = _objective(trainer, problem, state, done)
+                score = _score(trainer, problem, held_out, state, done, history)
                 phase = trainer.plan[done - 1]
                 history.append({"done": done, "phase": phase, "objective": objective, "score": score})
             report.update(done, objective, score)
@@ -170,25 +172,42 @@ class Interruption:
         self.asked = True
 
 
-def _look(trainer, problem, held_out, state, done):
-    """The objective and the held-out score of smoothing, now and then and at the end of a phase."""
+def _is_due(trainer, done):
+    """Whether it is time to look at the objective: now and then, and at the end of a phase."""
     plan = trainer.plan
     ends = done == len(plan) or plan[done] != plan[done - 1]
-    if problem.settings.method != "dsg-s" or not (ends or done % trainer.look == 0):
-        return None, None
-    phase = plan[done - 1]
+    return ends or done % trainer.look == 0
+
+
+def _objective(trainer, problem, state, done):
+    phase = trainer.plan[done - 1]
     objective = trainer.objective(state, phase)
     if not np.isfinite(objective):
-        what = f"the objective is {objective} after {done} passes of {len(plan)} (phase {phase})"
+        what = f"the objective is {objective} after {done} passes of {len(trainer.plan)} (phase {phase})"
         raise diverged(what, problem.settings)
-    if not len(held_out) or phase == "level":
-        return objective, None
+    return objective
+
+
+def _score(trainer, problem, held_out, state, done, history):
+    """Mean score of the held-out steps; step by step, of those that come before the next one."""
+    if isinstance(trainer, Stepwise):
+        first, last = problem.training[[0, done - 1]]
+        before = int(np.count_nonzero((held_out > first) & (held_out < last)))
+        mean = history[-1]["score"] if history else None
+        # From the mean before, which a checkpoint keeps to the last bit.
+        for many, score in enumerate(scores_ahead(trainer, held_out, state, done - 1), before + 1):
+            mean = score if mean is None else mean + (score - mean) / many
+        return mean
+    if not len(held_out) or trainer.plan[done - 1] == "level":
+        return None
     moments = trainer.moments(state)
     scores = interpolated_scores(problem, held_out, np.asarray(moments.words), np.asarray(moments.contexts))
-    return objective, float(scores.mean())
+    return float(scores.mean())
 
 
-def as_atlas(problem: Problem, found: dict[str, Any], history: list[dict[str, Any]]) -> Atlas:
+def as_atlas(
+    problem: Problem, found: dict[str, Any], history: list[dict[str, Any]], elbo: float | None
+) -> Atlas:
     """The result of a fit, with all that is needed to ask it questions."""
     counts, settings = problem.counts, problem.settings
     knots = problem.knots
@@ -220,7 +239,7 @@ def as_atlas(problem: Problem, found: dict[str, Any], history: list[dict[str, An
         history={
             name: [entry[name] for entry in history] for name in ("done", "phase", "objective", "score")
         },
-        elbo=history[-1]["objective"] if history else None,
+        elbo=elbo,
     )
 
 
