@@ -55,7 +55,7 @@ def test_the_counts_are_those_of_the_library(capsys):
     rows = dict(line.split(maxsplit=1) for line in captured.out.splitlines() if line)
     assert rows["steps"] == "2, from 1850-01-01 to 1858-03-20"
     assert rows["words"] == "3, which make up 54.5% of the tokens"
-    assert rows["tokens"] == "11 in 3 documents; 1 empty ones skipped"
+    assert rows["tokens"] == "11 in 3 documents; skipped as empty: 1, texts.csv, row 3 (line 4)"
     assert rows["pairs"] == str(len(expected.values))
     assert rows["time"].endswith("tokens a second")
     assert rows["Next:"] == "driftline words fit counts.driftline -o counts.atlas"

@@ -266,11 +266,23 @@ def test_steps_can_be_joined():
     assert counts.step(2).negatives().rows.shape == (0,)
 
 
-def test_empty_documents_are_skipped_and_counted():
+def test_empty_documents_are_skipped_counted_and_the_first_is_named():
     counts = words.count([("1850", "a b"), ("1850", "..."), ("1851", ""), ("1852", "a")], 2)
     assert counts.provenance["empty_documents"] == 2
-    assert "2 empty ones skipped" in repr(counts)
+    assert counts.provenance["first_empty"] == "document 2"
+    assert repr(counts).endswith("2 documents; skipped as empty: 2, the first at document 2)")
     assert len(counts) == 2
+
+
+@pytest.mark.parametrize("buffer", [1, 1000])
+def test_an_empty_document_is_named_by_its_place(tmp_path, buffer):
+    (tmp_path / "x.csv").write_text("date,text\n1850,a b\n1851,a b\n1852,...\n")
+    counts = words.count(words.read(tmp_path / "x.csv"), 2, buffer=buffer)
+    assert counts.skipped == "skipped as empty: 1, x.csv, row 3 (line 4)"
+    for year, text in ((1850, "a b"), (1851, "--"), (1852, "b a")):
+        (tmp_path / f"{year}.txt").write_text(text)
+    (tmp_path / "x.csv").unlink()
+    assert words.count(words.read(tmp_path), 2, buffer=buffer).skipped == "skipped as empty: 1, 1851.txt"
 
 
 BAD = {
@@ -341,6 +353,7 @@ def test_the_source_is_on_record(tmp_path):
         "num_files": 1,
         "sha256": digest,
         "empty_documents": 0,
+        "first_empty": None,
         "options": {
             "vocabulary": 3, "window": 4, "step": "year", "join_days": 0, "tokenise": "Tokeniser(lower=True)",
             "rank": "total", "min_count": 2, "stop": ["x"],

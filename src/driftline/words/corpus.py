@@ -20,8 +20,8 @@ class Document(NamedTuple):
 class Reader(Protocol):
     """What knows how to go through one kind of source."""
 
-    def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:
-        """Days, counted from 1970-01-01, and texts."""
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Of every text the place, for messages that name it; the day, counted from 1970-01-01; the text."""
         ...
 
     def describe(self) -> dict[str, Any]:
@@ -46,7 +46,7 @@ class Corpus:
     last: int | None = None
 
     def __iter__(self) -> Iterator[Document]:
-        for day, text in self.scan(Tally()):
+        for _, day, text in self.scan(Tally()):
             yield Document(to_date(day), text)
 
     def between(self, start: Any = None, end: Any = None) -> "Corpus":
@@ -71,26 +71,27 @@ class Corpus:
             )
         return dataclasses.replace(self, first=first, last=last)
 
-    def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:
-        """Days and texts, while a tally is kept."""
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Places, days and texts, while a tally is kept."""
         first = float("-inf") if self.first is None else self.first
         last = float("inf") if self.last is None else self.last
-        for day, text in self.reader.scan(tally):
+        for place, day, text in self.reader.scan(tally):
             if first <= day <= last:
-                yield day, text
+                yield place, day, text
 
     def batches(self, tally: Tally, size: int) -> Iterator[PlainTexts]:
         """Texts in groups of about `size` characters, for the counter."""
-        days, texts, room = [], [], size
-        for day, text in self.scan(tally):
-            days.append(day)
-            texts.append(text)
+        group, room = PlainTexts([], [], []), size
+        for place, day, text in self.scan(tally):
+            group.places.append(place)
+            group.days.append(day)
+            group.texts.append(text)
             room -= len(text) + 1
             if room <= 0:
-                yield PlainTexts(days, texts)
-                days, texts, room = [], [], size
-        if texts:
-            yield PlainTexts(days, texts)
+                yield group
+                group, room = PlainTexts([], [], []), size
+        if group.texts:
+            yield group
 
     def encoder(self, tokenise: Any) -> TextEncoder:
         """What turns such a group into numbers."""

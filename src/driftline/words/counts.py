@@ -109,12 +109,20 @@ class Counts:
             raise explained(error, f"could not write {os.fspath(path)}", "choose another place") from error
 
     def __repr__(self):
-        skipped = self.provenance.get("empty_documents", 0)
         return (
             f"Counts({len(self)} steps from {self.dates[0]} to {self.dates[-1]}, "
             f"{len(self.vocabulary):,} words, {len(self.values):,} pairs, {self.tokens.sum():,} tokens in "
-            f"{self.documents.sum():,} documents{f', {skipped:,} empty ones skipped' if skipped else ''})"
+            f"{self.documents.sum():,} documents{self.skipped and f'; {self.skipped}'})"
         )
+
+    @property
+    def skipped(self) -> str:
+        """How many documents were left out because they held no word, and where the first is; in words."""
+        many, first = (self.provenance.get(name) for name in ("empty_documents", "first_empty"))
+        if not many:
+            return ""
+        where = f", {'the first at ' if many > 1 else ''}{first}" if first else ""
+        return f"skipped as empty: {many:,}{where}"
 
 
 def load_counts(path: str | os.PathLike) -> Counts:

@@ -10,8 +10,9 @@ from driftline.words.tokens import MARK, Tokeniser
 
 
 class PlainTexts(NamedTuple):
-    """A group of texts and the days they are dated."""
+    """A group of texts, where each was found, and the days they are dated."""
 
+    places: list[str]
     days: list[int]
     texts: list[str]
 
@@ -30,6 +31,7 @@ class Encoded(NamedTuple):
         days: Day of each use.
         weights: Weight of each use; empty if all are 1.
         empty: How many passages held no word and were left out.
+        first_empty: Where the first of those was found, if that is known.
     """
 
     words: list[str]
@@ -39,6 +41,7 @@ class Encoded(NamedTuple):
     days: np.ndarray
     weights: np.ndarray
     empty: int
+    first_empty: str | None = None
 
 
 class Numbering(dict[str, int]):
@@ -75,6 +78,7 @@ class TextEncoder:
         lengths = np.diff(marks, prepend=-1) - 1
         filled = lengths > 0
         none = np.empty(0, np.int64)
+        empty = np.flatnonzero(~filled)
         return Encoded(
             words,
             ids[ids != 0],
@@ -82,7 +86,8 @@ class TextEncoder:
             none.astype(np.int32),
             np.asarray(batch.days, np.int32)[filled],
             none,
-            int((~filled).sum()),
+            len(empty),
+            batch.places[empty[0]] if len(empty) else None,
         )
 
     def _cut(self, texts):

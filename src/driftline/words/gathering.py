@@ -39,6 +39,7 @@ class Gathered:
         totals: How often each occurs.
         num_tokens: How many there are, each as often as it occurs.
         num_empty: How many documents held none.
+        first_empty: Where the first of those is, if that is known.
     """
 
     def __init__(self, spool: Spool):
@@ -46,6 +47,7 @@ class Gathered:
         self.totals = np.zeros(0, np.int64)
         self.num_tokens = 0
         self.num_empty = 0
+        self.first_empty: str | None = None
         self._spool = spool
         self._tally = Tally()
         self._by_day: dict[int, np.ndarray] = {}  # words and documents
@@ -100,10 +102,12 @@ class Gathered:
             "num_files": len(files),
             "sha256": digest_of(files) if files else None,
             "empty_documents": self.num_empty,
+            "first_empty": self.first_empty,
         }
 
     def _take(self, encoded: Encoded):
         self.num_empty += encoded.empty
+        self.first_empty = self.first_empty or encoded.first_empty
         if not len(encoded.lengths):
             return
         numbers = np.append(0, self.numbering.of(encoded.words)).astype(np.int32)

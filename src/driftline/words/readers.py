@@ -23,13 +23,13 @@ class Tables:
     layout: Layout
     limits: Limits
 
-    def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:
-        """Days and texts of all rows."""
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Places, days and texts of all rows."""
         tally.bytes_total = streams.total_size(list(self.paths))
         for path in self.paths:
             name = _name(path, self.folder)
             for place, date, text in tables.rows(path, name, self.columns, self.layout, tally, self.limits):
-                yield _day(date, self.date_format, place), _text(text, place)
+                yield place, _day(date, self.date_format, place), _text(text, place)
 
     def describe(self) -> dict[str, Any]:
         """Columns and layout."""
@@ -50,12 +50,13 @@ class NamedTexts:
     encoding: str
     limits: Limits
 
-    def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:
-        """Days and texts of all files; every name is checked before the first file is read."""
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Places, days and texts of all files; every name is checked before the first file is read."""
         tally.bytes_total = streams.total_size(list(self.paths))
         pattern = None if self.date_pattern is None else re.compile(self.date_pattern)
         for path, day in [(path, self._day(path, pattern)) for path in self.paths]:
-            yield day, _whole(path, _name(path, self.folder), self.encoding, tally, self.limits)
+            name = _name(path, self.folder)
+            yield name, day, _whole(path, name, self.encoding, tally, self.limits)
 
     def describe(self) -> dict[str, Any]:
         """Where the dates are."""
@@ -85,13 +86,13 @@ class ListedTexts:
     layout: Layout
     limits: Limits
 
-    def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:
-        """Days and texts of all files that the table names; all rows are checked before the first is read."""
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Names, days and texts of all files that the table names; all rows are checked before the first."""
         sizes = sum(path.stat().st_size for _, path in self._rows(Tally()))
         tally.bytes_total = self.table.stat().st_size + sizes
         for day, path in self._rows(tally):
             name = _name(path, self.folder.resolve())
-            yield day, _whole(path, name, self.layout.encoding, tally, self.limits)
+            yield name, day, _whole(path, name, self.layout.encoding, tally, self.limits)
 
     def describe(self) -> dict[str, Any]:
         """The table and its columns."""
@@ -120,8 +121,8 @@ class Pairs:
 
     pairs: Iterable[tuple[Any, str]]
 
-    def scan(self, tally: Tally) -> Iterator[tuple[int, str]]:
-        """Days and texts of all pairs."""
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Places, days and texts of all pairs."""
         for number, pair in enumerate(self.pairs, 1):
             try:
                 date, text = pair
@@ -129,7 +130,8 @@ class Pairs:
                 raise TypeError(
                     f"document {number} is {pair!r:.80}, not a pair of a date and a text"
                 ) from None
-            yield _day(date, None, f"document {number}"), _text(text, f"document {number}")
+            place = f"document {number}"
+            yield place, _day(date, None, place), _text(text, place)
 
     def describe(self) -> dict[str, Any]:
         """That the texts came from memory."""

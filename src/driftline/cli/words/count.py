@@ -174,14 +174,14 @@ def _refuse(arguments, names, what):
 
 
 def _summary(counts, seconds, is_text):
-    tokens, skipped = int(counts.tokens.sum()), counts.provenance["empty_documents"]
+    tokens = int(counts.tokens.sum())
     covered = counts.occurrences.sum() / max(tokens, 1)
     documents = f"{counts.documents.sum():,} {'documents' if is_text else 'printed n-grams'}"
     rate = f", {tokens / seconds:,.0f} tokens a second" if is_text else ""
     rows = {
         "steps": f"{len(counts):,}, from {counts.dates[0]} to {counts.dates[-1]}",
         "words": f"{len(counts.vocabulary):,}, which make up {covered:.1%} of the tokens",
-        "tokens": f"{tokens:,} in {documents}" + (f"; {skipped:,} empty ones skipped" if skipped else ""),
+        "tokens": f"{tokens:,} in {documents}{counts.skipped and f'; {counts.skipped}'}",
         "pairs": f"{len(counts.values):,}",
         "time": f"{seconds:.1f} s{rate}",
     }
