@@ -1,5 +1,6 @@
 import re
 import shlex
+import subprocess
 import sys
 
 import pytest
@@ -108,6 +109,16 @@ def test_errors_are_one_line_on_stderr(tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.err.startswith("driftline: ")
     assert captured.err.count("\n") == 1
+
+
+def test_a_reader_that_has_had_enough_is_no_error(made):
+    """Such as `head`: the pipe is closed before anything is written."""
+    program = "import sys; from driftline.cli.main import main; sys.exit(main())"
+    command = [sys.executable, "-c", program, "words", "neighbors", made / "small.atlas", "plane"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 141
 
 
 def test_ctrl_c_exits_as_a_shell_expects(monkeypatch, capsys):

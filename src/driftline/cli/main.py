@@ -1,6 +1,7 @@
 """The `driftline` command: finds the subcommand and runs it; imports nothing heavy to show its help."""
 
 import argparse
+import os
 import re
 import sys
 import warnings
@@ -27,7 +28,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: _say(message, chosen, after_progress=True)
-            return chosen.run(chosen)
+            code = chosen.run(chosen)
+            sys.stdout.flush()  # here, where it may fail
+            return code
+    except BrokenPipeError:
+        # Whoever reads, such as `head`, has had enough. What is still to be written must not fail at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + 13  # as a shell says of a program that SIGPIPE stops
     except ERRORS as error:
         _say(error, chosen)
         return 1

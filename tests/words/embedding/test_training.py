@@ -233,6 +233,8 @@ def test_progress_says_which_objective_it_shows(counts, capsys, monkeypatch):
         ({"method": "word2vec"}, "method='word2vec'; choose one of dsg-s"),
         ({"dim": 0}, "dim=0"),
         ({"drift": -1.0}, "drift=-1.0; a positive number"),
+        ({"scale": 1e200}, r"scale=1e\+200; its square is out of range"),
+        ({"scale": 1e-200}, "scale=1e-200; its square is out of range"),
         ({"prior": "flat"}, "prior='flat'"),
         ({"passes": (3,)}, "has 3 phases"),
         ({"hold_out": [9]}, "hold_out has step 9"),
