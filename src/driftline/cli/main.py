@@ -29,11 +29,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: _say(message, chosen, after_progress=True)
             code = chosen.run(chosen)
-            sys.stdout.flush()  # here, where it may fail
+            if sys.stdout is not None:  # as it is if it was closed from the start
+                sys.stdout.flush()  # here, where it may fail
             return code
     except BrokenPipeError:
         # Whoever reads, such as `head`, has had enough. What is still to be written must not fail at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                os.dup2(nowhere, stream.fileno())
         return 128 + 13  # as a shell says of a program that SIGPIPE stops
     except ERRORS as error:
         _say(error, chosen)

@@ -61,8 +61,8 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 < value < math.inf:
                 raise ValueError(f"{name}={value!r}; a positive number is needed")
-            if not 0 < value * value < math.inf:
-                raise ValueError(f"{name}={value!r}; its square is out of range: take one nearer to 1")
+        if not 0 < float(self.scale) * float(self.scale) < math.inf:
+            raise ValueError(f"scale={self.scale!r}; its square is out of range: take one nearer to 1")
         object.__setattr__(self, "passes", tuple(self.passes) or default_passes(self.method, self.optimiser))
         wanted = len(default_passes(self.method, self.optimiser))
         if len(self.passes) != wanted:

@@ -84,6 +84,17 @@ def test_expectations_over_uncertain_embeddings_agree_with_draws(counts):
     assert off.max() < 5.5  # of some 1,500 numbers, one false alarm in ten thousand runs
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_large_and_certain_logits_have_finite_expectations(dtype):
+    mean, variance = np.meshgrid([0.0, 1.0, 30.0, -30.0, 100.0, -100.0], [0.0, 1.0, 400.0])
+    found = likelihood._expected_softplus(jnp.asarray(mean, dtype), jnp.asarray(variance, dtype))
+    nodes, weights = np.polynomial.hermite_e.hermegauss(3)
+    points = mean + nodes[:, None, None] * np.sqrt(variance)
+    expected = np.tensordot(weights / weights.sum(), np.logaddexp(0.0, points), 1)
+    rounding = 10 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found, expected, rtol=rounding, atol=rounding)
+
+
 def test_sizes_on_the_ladder_are_few_and_not_much_too_large():
     sizes = np.arange(1, 20_000)
     padded = np.array([likelihood._padded(int(size)) for size in sizes])

@@ -12,7 +12,7 @@ from driftline.words.embedding.progress import FitReporter
 from driftline.words.embedding.scoring import score
 from driftline.words.embedding.training import make_trainer
 from driftline.words.settings import Settings
-from support.words import dense_counts
+from support.words import dense_counts, small_counts
 
 PASSES = {"dsg-s": (6, 6, 2), "dsg-f": (12,), "sgp": (12,), "sgi": (12,)}
 
@@ -43,8 +43,9 @@ def test_a_fit_gives_an_atlas_that_survives_its_file(counts, method, tmp_path):
         ("dsg-s", 16),  # and here it has
     ],
 )
-def test_a_resumed_fit_is_the_same_bit_for_bit(counts, method, when, tmp_path, monkeypatch):
-    options = {"dim": 4, "hold_out": [1]}
+def test_a_resumed_fit_is_the_same_bit_for_bit(method, when, tmp_path, monkeypatch):
+    counts = small_counts(num_steps=8)
+    options = {"dim": 4, "hold_out": [0, 2, 3, 6]}  # of which some are scored before a stop, and some after
     if method == "paper":
         # A size of minibatch is compiled in, by the number of words; no other test has this one.
         monkeypatch.setattr(published, "SAMPLE", len(counts.vocabulary) // 2)
@@ -69,6 +70,12 @@ def test_a_resumed_fit_is_the_same_bit_for_bit(counts, method, when, tmp_path, m
     )
     atlas.save(tmp_path / "resumed")
     assert (tmp_path / "resumed").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_a_fit_of_no_passes_is_the_prior(counts):
+    atlas = words.fit(counts, dim=4, optimiser="paper", passes=(0, 0), progress=False)
+    assert atlas.elbo is None
+    assert not np.any(atlas.words.mean)
 
 
 def test_a_checkpoint_of_another_fit_is_refused(counts, tmp_path):

@@ -43,7 +43,8 @@ class Atlas:
         settings: How the model was fitted; see `Settings`.
         provenance: Where the counts are from and what fitted them; anything that JSON can say.
         history: What the fit reported on its way: a list of numbers or texts for each name.
-        elbo: The evidence lower bound in nats, if the method has one.
+        elbo: The evidence lower bound in nats, if the method has one. Of "dsg-f" the sum of those of the
+            steps, each given the filter before: an estimate of the log evidence, no bound as that of "dsg-s".
     """
 
     vocabulary: tuple[str, ...]

@@ -8,7 +8,7 @@ import numpy as np
 from driftline.words.embedding.problem import Problem
 
 # Arrays of the size of all embeddings of words, or of contexts, at the peak, by the resident memory of fits
-# of the State of the Union and, for "dsg-s", of the shape of Google Books (`benchmarks/words.py`).
+# of the State of the Union and, for "dsg-s", of the shape of Google Books (`benchmarks/books.py`).
 ARRAYS = {"dsg-s": 20, "dsg-f": 8, "sgp": 6, "sgi": 6}
 PAPER_ARRAYS = 46
 BASE = 600e6  # Python, JAX and compiled code

@@ -16,7 +16,7 @@ class FitProgress(NamedTuple):
         done: Passes, or steps, that are done.
         planned: All of them.
         objective: The ELBO in nats, or None where it is not known. In early phases, and of point estimates,
-            the log joint density; of methods that go step by step, that of the steps so far.
+            the log joint density. Of methods that go step by step, the sum over the steps so far.
         score: Mean score of the held-out steps, if there are any.
         seconds: Time since the fit began, or was resumed.
         left: Seconds that it will take from here on, about; None after the first pass.

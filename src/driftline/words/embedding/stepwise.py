@@ -154,7 +154,10 @@ class Stepwise:
         return found
 
     def objective(self, state: dict[str, Any], phase: str) -> float:
-        """Sum over the steps so far, each given the ones before, of the ELBO; of points, of the log joint."""
+        """Sum over the steps so far, each given what was known before, of the ELBO; of points, the log joint.
+
+        Of a filter it estimates the log evidence, but does not bound it: what was known is an approximation.
+        """
         return float(state["now_objective"])
 
     def finish(self, state: dict[str, Any]) -> dict[str, Any]:

@@ -98,9 +98,8 @@ def fit(
     memory.check(problem)
     trainer = make_trainer(problem)
     state, history = run(trainer, problem, held_out, checkpoint, resume, every, progress)
-    has_elbo = trainer.plan[-1] not in trainer.without_elbo
-    elbo = history[-1]["objective"] if has_elbo else None
-    return as_atlas(problem, trainer.finish(state), history, elbo)
+    ended = history and history[-1]["phase"] not in trainer.without_elbo
+    return as_atlas(problem, trainer.finish(state), history, history[-1]["objective"] if ended else None)
 
 
 def make_trainer(problem: Problem, *, precisions: bool = True) -> Smoother | PublishedSmoother | Stepwise:
