@@ -111,11 +111,22 @@ def test_errors_are_one_line_on_stderr(tmp_path, capsys):
     assert captured.err.count("\n") == 1
 
 
+def asking(made):
+    """A command line that asks for neighbours, in a process of its own."""
+    program = "import sys; from driftline.cli.main import main; sys.exit(main())"
+    return [sys.executable, "-c", program, "words", "neighbors", made / "small.atlas", "plane"]
+
+
+def test_nobody_needs_to_read_what_is_printed(made):
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$@" >&-', "sh", *asking(made)], check=False, capture_output=True
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_reader_that_has_had_enough_is_no_error(made):
     """Such as `head`: the pipe is closed before anything is written."""
-    program = "import sys; from driftline.cli.main import main; sys.exit(main())"
-    command = [sys.executable, "-c", program, "words", "neighbors", made / "small.atlas", "plane"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(asking(made), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         process.stdout.close()
         assert process.stderr.read() == ""
     assert process.returncode == 141
