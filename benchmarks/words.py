@@ -85,4 +85,6 @@ def child(
     command = [str(python or sys.executable), str(HERE / "words_worker.py"), *map(str, arguments)]
     environment = os.environ | (settings or {})
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
-    return json.loads(done.stdout.splitlines()[-1])
+    found = done.stdout.splitlines()[-1]
+    print(found, file=sys.stderr, flush=True)  # so that hours are not lost with what comes after
+    return json.loads(found)
