@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+INTERVAL = 0.1  # seconds for which a text stays
+
 
 class Line:
     """One line on stderr; writing it again replaces it, at most ten times a second."""
@@ -12,19 +14,27 @@ class Line:
     def __init__(self):
         self._width = 0
         self._last_written = float("-inf")
+        self._waiting: str | None = None
 
     def write(self, text: str) -> None:
-        """Show a text in place of the last one, unless that is too new."""
+        """Show a text in place of the last one; if that is too new, only if it is the last of all."""
         now = time.monotonic()
-        if now - self._last_written < 0.1:
+        if now - self._last_written < INTERVAL:
+            self._waiting = text
             return
         self._last_written = now
+        self._show(text)
+
+    def _show(self, text):
+        self._waiting = None
         self._width = max(self._width, len(text))
         sys.stderr.write("\r" + text.ljust(self._width))
         sys.stderr.flush()
 
     def close(self) -> None:
-        """End the line, if there is one."""
+        """End the line, if there is one, with the last text."""
+        if self._waiting is not None:
+            self._show(self._waiting)
         if self._width:
             sys.stderr.write("\n")
             sys.stderr.flush()

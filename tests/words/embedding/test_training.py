@@ -220,6 +220,7 @@ def test_progress_of_methods_that_go_step_by_step_has_the_score_of_held_out_step
 @pytest.mark.parametrize(("method", "name"), [("dsg-f", "ELBO"), ("sgp", "log joint"), ("sgi", "log joint")])
 def test_progress_step_by_step_says_which_objective_it_shows(counts, method, name, capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("driftline.terminal.INTERVAL", 0.0)
     words.fit(counts, method, dim=2, passes=2, progress=True)
     shown = capsys.readouterr().err
     assert f"{name} -" in shown
@@ -228,6 +229,7 @@ def test_progress_step_by_step_says_which_objective_it_shows(counts, method, nam
 
 def test_progress_says_which_objective_it_shows(counts, capsys, monkeypatch):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("driftline.terminal.INTERVAL", 0.0)
     words.fit(counts, dim=2, passes=(2, 2, 2), progress=True)
     shown = capsys.readouterr().err
     assert shown.index("log joint") < shown.index("ELBO")
