@@ -36,7 +36,7 @@ class PublishedSmoother:
         plan: Phase of every step of the optimiser.
         effort: What a step of each phase takes beside the others, about: as many rows as it moves.
         without_elbo: None of the phases: the objective is the ELBO in both.
-        look: Steps between two looks at the objective, which costs about as much as one on all words.
+        look: Steps between two looks at the objective, which costs a little more than one on all words.
     """
 
     look = 100
