@@ -12,15 +12,16 @@ PACKAGES = ("driftline", "equinox", "jax", "numpy", "numpyro", "optax")
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Rows of numbers and words under the names of their columns."""
+    """Rows of numbers and words under the names of their columns; numbers to so many significant digits."""
 
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    digits: int = 3
 
     def markdown(self) -> str:
         """The table with its title above it."""
-        cells = [list(self.columns), *([_cell(value) for value in row] for row in self.rows)]
+        cells = [list(self.columns), *([_cell(value, self.digits) for value in row] for row in self.rows)]
         widths = [max(len(row[i]) for row in cells) for i in range(len(self.columns))]
         lines = [
             " | ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)) for row in cells
@@ -100,9 +101,9 @@ def _verdict(met):
     return "not measured" if met is None else "met" if met else "**missed**"
 
 
-def _cell(value):
+def _cell(value, digits):
     if value is None:
         return "–"
     if isinstance(value, float):
-        return f"{value:.3g}" if abs(value) < 100 else f"{value:,.0f}"
+        return f"{value:.{digits}g}" if abs(value) < 100 else f"{value:,.0f}"
     return f"{value:,}" if isinstance(value, int) else str(value)

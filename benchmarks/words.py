@@ -45,7 +45,7 @@ def run(*, quick: bool) -> Report:
         "words",
         [
             Table(f"Counting, {vocabulary:,} words", list(counting), [list(counting.values())]),
-            Table(f"State of the Union, {vocabulary:,} words, {dim} dimensions", columns, rows),
+            Table(f"State of the Union, {vocabulary:,} words, {dim} dimensions", columns, rows, digits=4),
             slices,
         ],
         [
@@ -75,7 +75,7 @@ def _slices(vocabulary, dim):
         rows.append(["gensim", theirs["score"], theirs["seconds"]])
     except peer_env.UnavailableError as error:
         rows.append([f"gensim: {error}", None, None])
-    return Table("SGI beside gensim's word2vec, an address at a time", columns, rows)
+    return Table("SGI beside gensim's word2vec, an address at a time", columns, rows, digits=4)
 
 
 def child(
