@@ -195,7 +195,8 @@ def zipfian(num_steps, vocabulary, pairs=400_000):
 
 
 def _peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+    """The most memory that this process has held, in GB; Linux tells it in units of 1,024 bytes."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 CONTESTANTS = {
