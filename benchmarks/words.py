@@ -11,7 +11,6 @@ from typing import Any
 from benchmarks import peer_env
 from benchmarks.report import Report, Table, more_than
 
-HERE = Path(__file__).parent
 SIZES = {"full": (10_000, 50, (5000, 1000)), "quick": (1000, 20, (200, 50))}
 ALLOCATOR = {"mmap_max": "0", "trim_threshold": "0xffffffffff", "arena_max": "1"}
 KEEP_MEMORY = {
@@ -82,9 +81,11 @@ def child(
     *arguments, python: Path | None = None, settings: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
     """What `words_worker.py` has to say of one contestant, under these settings of the environment."""
-    command = [str(python or sys.executable), str(HERE / "words_worker.py"), *map(str, arguments)]
+    command = [str(python or sys.executable), "-m", "benchmarks.words_worker", *map(str, arguments)]
     environment = os.environ | (settings or {})
-    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    done = subprocess.run(
+        command, check=True, stdout=subprocess.PIPE, text=True, env=environment, cwd=peer_env.ROOT
+    )
     found = done.stdout.splitlines()[-1]
     print(found, file=sys.stderr, flush=True)  # so that hours are not lost with what comes after
     return json.loads(found)

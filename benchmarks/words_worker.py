@@ -1,12 +1,12 @@
 """One contestant of `words` or `books`, in a process of its own; its last line is its figures as JSON."""
 
 import json
-import resource
 import sys
 import time
 
 import numpy as np
 
+from benchmarks.measure import peak_rss
 from driftline import words
 from driftline.words.counts import Counts
 
@@ -63,7 +63,7 @@ def optimiser(vocabulary, dim, name, *passes):
         "score": seen[-1]["score"],
         "elbo": atlas.elbo / total,
         "seconds": seconds,
-        "peak": _peak(),
+        "peak": peak_rss() / 1e9,
     }
 
 
@@ -133,6 +133,7 @@ def books(num_steps, vocabulary, dim):
         began = time.perf_counter()
         result = jax.block_until_ready(function(*arguments))
         times[name] = time.perf_counter() - began
+        print(json.dumps({name: times[name], "peak GB": peak_rss() / 1e9}), file=sys.stderr, flush=True)
         return result
 
     level, mode, variational = settings.passes
@@ -153,7 +154,7 @@ def books(num_steps, vocabulary, dim):
             ("precision pass s", trainer.plan.count("precision")),
         )
     )
-    return times | {"projected minutes": total / 60, "peak GB": _peak()}
+    return times | {"projected minutes": total / 60, "peak GB": peak_rss() / 1e9}
 
 
 def zipfian(num_steps, vocabulary, pairs=400_000):
@@ -192,11 +193,6 @@ def zipfian(num_steps, vocabulary, pairs=400_000):
         documents=np.ones(num_steps, np.int64),
         provenance={"source": "made up"},
     )
-
-
-def _peak():
-    """The most memory that this process has held, in GB; Linux tells it in units of 1,024 bytes."""
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 CONTESTANTS = {
