@@ -61,6 +61,19 @@ def test_the_counts_are_those_of_the_library(capsys):
     assert rows["Next:"] == "driftline words fit counts.driftline -o counts.atlas"
 
 
+def test_documents_are_dealt_into_parts(folder, capsys):
+    options = ("--step", 3000, "--vocabulary", 4)
+    got = counted("texts.csv", *options, "--parts", 8)
+    assert_same(got, words.count(words.read("texts.csv"), 4, step=3000, parts=8))
+    assert got.num_parts == 3
+    assert "parts   3\n" in capsys.readouterr().out
+    counted("texts.csv", *options)
+    assert "parts" not in capsys.readouterr().out
+    (folder / "grams").write_text("a b\t1850\t3\t1\na b\t1851\t4\t1\n")
+    assert count("grams", "--ngrams", "--parts", 2, "-o", "x") == 1
+    assert "--parts is not for tables of n-grams" in capsys.readouterr().err
+
+
 def test_documents_are_joined_and_case_is_kept():
     got = counted("texts.csv", "--join-days", 7, "--case", "keep", "--vocabulary", 6, "--processes", 2)
     assert [str(date) for date in got.dates] == ["1850-01-01", "1860-01-01"]

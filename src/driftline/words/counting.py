@@ -11,9 +11,11 @@ import numpy as np
 
 from driftline.words.corpus import Corpus
 from driftline.words.counts import Counts
+from driftline.words.dealing import Deal
 from driftline.words.gathering import Gathered
 from driftline.words.ngram_tables import NgramTable
 from driftline.words.pairing import Pairing, mean_shares
+from driftline.words.parts import Parts, put_together
 from driftline.words.progress import CountProgress, CountReporter
 from driftline.words.readers import Pairs
 from driftline.words.spool import Spool
@@ -34,6 +36,7 @@ def count(
     rank: Literal["total", "per-step"] = "total",
     min_count: int = 1,
     stop: Iterable[str] = (),
+    parts: int = 1,
     processes: int = 1,
     progress: bool | None | Callable[[CountProgress], object] = None,
     buffer: int = 1 << 21,
@@ -61,6 +64,8 @@ def count(
             ("per-step"), so that steps with many texts do not choose alone.
         min_count: Words that occur less often are not chosen.
         stop: Words that are not chosen.
+        parts: Documents of each step are dealt into at most so many parts, by a hash of their texts, and the
+            counts of each part are kept for `counts.shuffled`. The counts of the steps stay the same.
         processes: How many processes cut and count. With more than one, a script must keep its own work under
             `if __name__ == "__main__":`.
         progress: True, False, a function of a `CountProgress`, or None for a line if there is a terminal.
@@ -68,7 +73,7 @@ def count(
     """
     vocabulary = check_vocabulary(vocabulary)
     check_step(step, join_days)
-    _check_numbers(window=window, min_count=min_count, processes=processes, buffer=buffer)
+    _check_numbers(window=window, min_count=min_count, parts=parts, processes=processes, buffer=buffer)
     if rank not in RANKS:
         raise ValueError(f"rank={rank!r}; choose one of {RANKS}")
     if isinstance(stop, str):
@@ -77,22 +82,25 @@ def count(
     if not isinstance(vocabulary, int) and (stop or min_count > 1 or rank != "total"):
         raise ValueError("stop=, min_count= and rank= choose a vocabulary, but it is given; leave them away")
     source = corpus if isinstance(corpus, Corpus | NgramTable) else Corpus(Pairs(corpus))
+    if parts > 1 and not isinstance(source, Corpus):
+        raise ValueError(f"parts={parts}, but tables of n-grams have no documents to deal; leave parts= away")
     if isinstance(source, Corpus) and tokenise is None:
         tokenise = Tokeniser()
     units, one = source.pair_units(window)
     with Workers(processes) as workers, Spool() as spool, CountReporter(progress) as report:
-        texts = Gathered(spool)
+        texts = Gathered(spool, int(parts))
         texts.read(source, tokenise, buffer, workers, report)
         steps = make_steps(texts.days, step, join_days)
         tokens, documents = texts.per_step(steps)
+        deal = Deal(steps, documents)
         _check_dates(steps.dates, documents, texts.where)
         if isinstance(vocabulary, int):
             totals, num_words = texts.totals, len(texts.totals)
-            scores = totals if rank == "total" else mean_shares(spool, steps, tokens, num_words)
+            scores = totals if rank == "total" else mean_shares(spool, steps, tokens.sum(1), num_words)
             words = choose(texts.words, totals, scores, vocabulary, min_count=min_count, stop=stop)
         else:
             words = vocabulary
-        pairing = Pairing(texts.numbering, words, steps, units)
+        pairing = Pairing(texts.numbering, words, deal, units)
         pairing.run(spool, workers, report)
     options = {
         "vocabulary": vocabulary if isinstance(vocabulary, int) else "given",
@@ -103,16 +111,20 @@ def count(
         "rank": rank,
         "min_count": int(min_count),
         "stop": stop,
+    } | ({"parts": int(parts)} if parts > 1 else {})
+    arrays = pairing.arrays(one) | {
+        "occurrences": pairing.occurrences,
+        "tokens": deal.each(tokens),
+        "documents": deal.each(documents),
     }
+    dealt = Parts(deal.step, **arrays) if parts > 1 else None
     return Counts(
         vocabulary=words,
         dates=steps.dates,
         window=int(window),
-        **pairing.arrays(one),
-        occurrences=pairing.occurrences,
-        tokens=tokens,
-        documents=documents,
+        **(arrays if dealt is None else put_together(dealt, len(steps.dates), int(window))),
         provenance=texts.provenance(source) | {"options": options},
+        parts=dealt,
     )
 
 

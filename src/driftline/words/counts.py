@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from driftline import files
-from driftline.words.soundness import DTYPES, check
+from driftline.words.parts import Parts, permuted_steps, put_together
+from driftline.words.soundness import DTYPES, PART_STEP, check
 from driftline.words.step_counts import StepCounts, mirrored
 from driftline.words.streams import explained
 
 KIND, VERSION = "word-counts", 1
 EPOCH = np.datetime64("1970-01-01", "D")
+COUNTED = tuple(name for name in DTYPES if name != "days")
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -39,6 +41,7 @@ class Counts:
         tokens: How many words each step has, in the vocabulary or not.
         documents: How many documents each step has.
         provenance: Source, options and hashes; anything that JSON can say.
+        parts: Counts of parts of the steps, if there is more than one for each; see `words.count`.
     """
 
     vocabulary: tuple[str, ...]
@@ -53,6 +56,7 @@ class Counts:
     tokens: np.ndarray
     documents: np.ndarray
     provenance: dict[str, Any]
+    parts: Parts | None = None
 
     def __len__(self) -> int:
         return len(self.dates)
@@ -80,6 +84,37 @@ class Counts:
         first = np.repeat(self.rows[begin:end], np.diff(self.indptr[begin : end + 1]))
         return mirrored(first, self.indices[pairs], self.values[pairs], len(self.vocabulary))
 
+    @property
+    def num_parts(self) -> int:
+        """How many parts all steps have together, which is as many as there are steps if none was dealt."""
+        return len(self) if self.parts is None else len(self.parts.step)
+
+    def shuffled(self, seed: int) -> "Counts":
+        """Counts as they might be if dates meant nothing: parts change places among the steps at random.
+
+        Each step gets as many parts as it had, of any step, and all that is counted is summed up anew; words
+        and dates stay. What such counts say of change is noise, which makes them a null for `changed`.
+
+        Counts that were made with one part for each step exchange whole steps. That is a valid null, too,
+        but a coarse one: it has few permutations, and where words do drift, jumps between steps that were
+        far apart look like change, so that it is conservative. `words.count(..., parts=10)` makes a finer
+        one. Documents of a part stay together, and a step's size goes with its parts.
+
+        Args:
+            seed: The same seed gives the same counts. It is added to the list `provenance["shuffled"]`.
+        """
+        if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
+            raise ValueError(f"seed={seed!r}; a whole number of at least 0 is needed")
+        order = np.random.default_rng(int(seed)).permutation(self.num_parts)
+        if self.parts is None:
+            parts, arrays = None, permuted_steps({name: getattr(self, name) for name in COUNTED}, order)
+        else:
+            parts = self.parts._replace(step=self.parts.step[order])
+            arrays = put_together(parts, len(self), self.window)
+        shuffled = [*self.provenance.get("shuffled", []), int(seed)]
+        provenance = self.provenance | {"shuffled": shuffled}
+        return dataclasses.replace(self, **arrays, provenance=provenance, parts=parts)
+
     @functools.cached_property
     def fingerprint(self) -> str:
         """Tells these counts from any others: pairs, words and dates."""
@@ -96,7 +131,11 @@ class Counts:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the counts to one file: plain arrays, JSON and a checksum."""
-        arrays = {name: getattr(self, name) for name in DTYPES if name != "days"}
+        # Parts alone tell all: the steps are their sums.
+        source = self if self.parts is None else self.parts
+        arrays = {name: getattr(source, name) for name in COUNTED}
+        if self.parts is not None:
+            arrays[PART_STEP] = self.parts.step
         arrays["days"] = (self.dates - EPOCH).astype(np.int32)
         facts = {
             "vocabulary": list(self.vocabulary),
@@ -112,8 +151,12 @@ class Counts:
         return (
             f"Counts({len(self)} steps from {self.dates[0]} to {self.dates[-1]}, "
             f"{len(self.vocabulary):,} words, {len(self.values):,} pairs, {self.tokens.sum():,} tokens in "
-            f"{self.documents.sum():,} documents{self.skipped and f'; {self.skipped}'})"
+            f"{self.documents.sum():,} documents{self._in_parts}{self.skipped and f'; {self.skipped}'})"
         )
+
+    @property
+    def _in_parts(self):
+        return "" if self.parts is None else f", dealt into {self.num_parts:,} parts"
 
     @property
     def skipped(self) -> str:
@@ -132,11 +175,15 @@ def load_counts(path: str | os.PathLike) -> Counts:
         check(arrays, facts)
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{os.fspath(path)} does not hold sound counts ({error}); count anew") from error
-    days = arrays.pop("days")
+    days, part_step = arrays.pop("days"), arrays.pop(PART_STEP, None)
+    parts = None if part_step is None else Parts(part_step, **arrays)
+    if parts is not None:
+        arrays = put_together(parts, len(days), facts["window"])
     return Counts(
         vocabulary=tuple(facts["vocabulary"]),
         dates=EPOCH + days.astype("timedelta64[D]"),
         window=facts["window"],
         provenance=facts["provenance"],
+        parts=parts,
         **arrays,
     )

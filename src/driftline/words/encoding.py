@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from driftline.words.dealing import hands
 from driftline.words.tokens import MARK, Tokeniser
 
 
@@ -32,6 +33,7 @@ class Encoded(NamedTuple):
         weights: Weight of each use; empty if all are 1.
         empty: How many passages held no word and were left out.
         first_empty: Where the first of those was found, if that is known.
+        hands: Part of its step that each text is dealt into; empty if there is one.
     """
 
     words: list[str]
@@ -42,6 +44,7 @@ class Encoded(NamedTuple):
     weights: np.ndarray
     empty: int
     first_empty: str | None = None
+    hands: np.ndarray = np.empty(0, np.int32)
 
 
 class Numbering(dict[str, int]):
@@ -62,9 +65,11 @@ class TextEncoder:
 
     Attributes:
         tokenise: A `Tokeniser`, or any function from a text to its words.
+        parts: How many parts of a time step texts are dealt into.
     """
 
     tokenise: Callable[[str], Iterable[str]]
+    parts: int = 1
 
     def __call__(self, batch: PlainTexts) -> Encoded:
         """The texts as numbers; those without a word are left out and counted."""
@@ -88,6 +93,7 @@ class TextEncoder:
             none,
             len(empty),
             batch.places[empty[0]] if len(empty) else None,
+            hands(batch.texts, self.parts)[filled] if self.parts > 1 else none.astype(np.int32),
         )
 
     def _cut(self, texts):

@@ -1,5 +1,6 @@
 """The first pass of a count: every text is cut into words, these are numbered, and their totals kept."""
 
+import dataclasses
 from typing import Any, Protocol
 
 import numpy as np
@@ -42,22 +43,26 @@ class Gathered:
         first_empty: Where the first of those is, if that is known.
     """
 
-    def __init__(self, spool: Spool):
+    def __init__(self, spool: Spool, parts: int = 1):
         self.numbering = Numbering({MARK: 0})
         self.totals = np.zeros(0, np.int64)
         self.num_tokens = 0
         self.num_empty = 0
         self.first_empty: str | None = None
         self._spool = spool
+        self._parts = parts
         self._tally = Tally()
-        self._by_day: dict[int, np.ndarray] = {}  # words and documents
+        self._by_day: dict[int, np.ndarray] = {}  # words and documents of each part, (N, 2)
 
     def read(
         self, source: Source, tokenise: Any, buffer: int, workers: Workers, report: CountReporter
     ) -> None:
         """Go through a source."""
         groups = ((group,) for group in source.batches(self._tally, buffer))
-        for encoded in workers.map(source.encoder(tokenise), groups):
+        encoder = source.encoder(tokenise)
+        if self._parts > 1:
+            encoder = dataclasses.replace(encoder, parts=self._parts)
+        for encoded in workers.map(encoder, groups):
             self._take(encoded)
             size = self._tally.bytes_total
             share = min(self._tally.bytes_read / size, 1) if size else None
@@ -86,11 +91,11 @@ class Gathered:
         return np.array(sorted(self._by_day), np.int64)
 
     def per_step(self, steps: Steps) -> tuple[np.ndarray, np.ndarray]:
-        """Numbers of words and of documents of every step."""
-        tokens, documents = np.zeros((2, len(steps.dates)), np.int64)
+        """Numbers of words and of documents of every part of every step, (T, N)."""
+        tokens, documents = np.zeros((2, len(steps.dates), self._parts), np.int64)
         table = np.array([self._by_day[day] for day in steps.days.tolist()])
-        np.add.at(tokens, steps.of_day, table[:, 0])
-        np.add.at(documents, steps.of_day, table[:, 1])
+        np.add.at(tokens, steps.of_day, table[..., 0])
+        np.add.at(documents, steps.of_day, table[..., 1])
         return tokens, documents
 
     def provenance(self, source: Source) -> dict[str, Any]:
@@ -122,10 +127,11 @@ class Gathered:
         many = encoded.uses if len(encoded.uses) else 1
         weights = encoded.weights if len(encoded.weights) else np.ones(len(encoded.days), np.int64)
         days, which = np.unique(encoded.days, return_inverse=True)
-        sums = np.zeros((len(days), 2), np.int64)
-        np.add.at(sums[:, 0], which, np.repeat(encoded.lengths, many) * weights)
-        np.add.at(sums[:, 1], which, weights)
-        for day, more in zip(days.tolist(), sums, strict=True):
+        sums = np.zeros((len(days) * self._parts, 2), np.int64)
+        place = which * self._parts + encoded.hands if self._parts > 1 else which
+        np.add.at(sums[:, 0], place, np.repeat(encoded.lengths, many) * weights)
+        np.add.at(sums[:, 1], place, weights)
+        for day, more in zip(days.tolist(), sums.reshape(len(days), -1, 2), strict=True):
             self._by_day[day] = self._by_day.get(day, 0) + more
         self.num_tokens += int(sums[:, 0].sum())
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from driftline.words.dealing import Deal
 from driftline.words.encoding import Encoded, Numbering
 from driftline.words.pairs import Accumulator, PairSums, Passages, pair_sums, weight_bits
 from driftline.words.progress import CountReporter
@@ -14,36 +15,34 @@ from driftline.words.workers import Workers
 
 
 class Pairing:
-    """Counts of words and of pairs, per time step.
+    """Counts of words and of pairs, for each part of each time step.
 
     Args:
         numbering: Numbers of all words of the corpus.
         vocabulary: The words that count.
-        steps: The time steps.
+        deal: The parts; with one for each step, the steps.
         units: Weights of the distances 1, 2, … as whole numbers.
 
     Attributes:
-        occurrences: How often each word of the vocabulary occurs at each step.
+        occurrences: How often each word of the vocabulary occurs in each part.
     """
 
-    def __init__(
-        self, numbering: Numbering, vocabulary: tuple[str, ...], steps: Steps, units: tuple[int, ...]
-    ):
+    def __init__(self, numbering: Numbering, vocabulary: tuple[str, ...], deal: Deal, units: tuple[int, ...]):
         self._places = np.full(len(numbering), -1, np.int32)
         for place, word in enumerate(vocabulary):
             if word in numbering:
                 self._places[numbering[word]] = place
         if (self._places < 0).all():
             raise ValueError(f"none of the {len(vocabulary)} words of the vocabulary occurs in the corpus")
-        if len(steps.dates) * len(vocabulary) ** 2 >= 1 << (62 - weight_bits(units)):
+        if len(deal.step) * len(vocabulary) ** 2 >= 1 << (62 - weight_bits(units)):
             raise ValueError(
-                f"{len(vocabulary)} words at {len(steps.dates)} steps make more pairs than can be numbered; "
-                "take fewer of either"
+                f"{len(vocabulary)} words at {len(deal.step)} steps, or parts of steps, make more pairs than "
+                "can be numbered; take fewer of either"
             )
-        self._steps = steps
+        self._deal = deal
         self._units = units
         self._total = Accumulator()
-        self.occurrences = np.zeros((len(steps.dates), len(vocabulary)), np.int64)
+        self.occurrences = np.zeros((len(deal.step), len(vocabulary)), np.int64)
 
     def run(self, spool: Spool, workers: Workers, report: CountReporter) -> None:
         """Go through the passages of a spool."""
@@ -67,7 +66,7 @@ class Pairing:
     def _jobs(self, spool):
         vocab_size = self.occurrences.shape[1]
         for encoded in spool:
-            ids, steps = self._places[encoded.ids], self._steps.of(encoded.days)
+            ids, steps = self._places[encoded.ids], self._deal.of(encoded.days, encoded.hands)
             for word, use, weight in words_at_uses(ids, encoded):
                 np.add.at(self.occurrences.reshape(-1), steps[use] * vocab_size + word, weight)
             passages = Passages(ids, encoded.lengths, encoded.uses, steps, encoded.weights)

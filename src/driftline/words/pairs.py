@@ -150,12 +150,12 @@ def _weighted(passages, ids, place, owner, units, vocab_size):
             use = np.arange(many.sum()) - np.repeat(np.cumsum(many) - many - begin[whose], many)
             keys = np.repeat(pair, many) + passages.steps[use] * (vocab_size * vocab_size)
             weights = unit * passages.weights[use]
-            total.add(_sorted(keys, weights))
+            total.add(added_up(keys, weights))
     return total.result()
 
 
-def _sorted(keys, weights):
-    """Sums over equal keys, in their order."""
+def added_up(keys: np.ndarray, weights: np.ndarray) -> PairSums:
+    """Sums over equal keys, in the order of the keys."""
     if not len(keys):
         return PairSums(keys, weights)
     bits = int(weights.max()).bit_length()
@@ -233,4 +233,4 @@ def _merged(parts):
     # Texts come in the order of time more often than not, and then what they add does too.
     if all(one.keys[-1] < next_one.keys[0] for one, next_one in itertools.pairwise(parts)):
         return PairSums(keys, sums)
-    return _sorted(keys, sums)
+    return added_up(keys, sums)

@@ -15,6 +15,7 @@ DTYPES = {
     "tokens": np.int64,
     "documents": np.int64,
 }
+PART_STEP = "part_step"  # only if steps have parts; then all but the days is counted by part
 
 
 def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
@@ -24,17 +25,19 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         arrays: What is in the file.
         facts: What else is.
     """
-    vocabulary, num_steps, size = facts["vocabulary"], len(arrays["days"]), len(facts["vocabulary"])
-    for name, dtype in DTYPES.items():
+    vocabulary, num_dates, size = facts["vocabulary"], len(arrays["days"]), len(facts["vocabulary"])
+    dtypes = DTYPES | ({PART_STEP: np.int32} if PART_STEP in arrays else {})
+    for name, dtype in dtypes.items():
         _must(arrays[name].dtype == dtype, f"{name} has dtype {arrays[name].dtype}")
         _must(
             arrays[name].ndim == (2 if name == "occurrences" else 1), f"{name} has {arrays[name].ndim} axes"
         )
-    _must(arrays.keys() == DTYPES.keys(), "there are other arrays in it")
+    _must(arrays.keys() == dtypes.keys(), "there are other arrays in it")
     _must(len(set(vocabulary)) == size and all(isinstance(word, str) for word in vocabulary), "words repeat")
     _must(isinstance(facts["window"], int) and facts["window"] >= 1, "the window is no whole number")
     _must(isinstance(facts["provenance"], dict), "the provenance is no object")
-    _must(num_steps >= 1 and (np.diff(arrays["days"]) > 0).all(), "dates do not increase")
+    _must(num_dates >= 1 and (np.diff(arrays["days"]) > 0).all(), "dates do not increase")
+    num_steps = len(arrays.get(PART_STEP, arrays["days"]))
     _must(arrays["occurrences"].shape == (num_steps, size), "occurrences have another shape")
     _must(arrays["tokens"].shape == arrays["documents"].shape == (num_steps,), "steps do not agree")
     for name in ("occurrences", "tokens", "documents"):
@@ -51,6 +54,17 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
     _must((first <= arrays["indices"]).all(), "a pair is out of order")
     _check_increasing(arrays["rows"], arrays["step_indptr"], "rows")
     _check_increasing(arrays["indices"], arrays["indptr"], "indices")
+    if PART_STEP in arrays:
+        _check_parts(arrays, num_dates, facts["window"])
+
+
+def _check_parts(arrays, num_dates, window):
+    steps = arrays[PART_STEP]
+    _must(((steps >= 0) & (steps < num_dates)).all(), "parts belong to steps that are not there")
+    _must(len(np.unique(steps)) == num_dates, "a step has no part")
+    _must((arrays["documents"] > 0).all(), "a part has no document")
+    units = arrays["values"] * np.float64(window)
+    _must((np.abs(units - np.rint(units)) <= 1e-6 * units).all(), "a count is no multiple of its weights")
 
 
 def _must(holds, what):

@@ -10,7 +10,14 @@ from driftline.words.encoding import Encoded
 from driftline.words.streams import explained
 
 REMEDY = "free some space there, or name another folder in the environment variable TMPDIR"
-DTYPES = {"ids": np.int32, "lengths": np.int32, "uses": np.int32, "days": np.int32, "weights": np.int64}
+DTYPES = {
+    "ids": np.int32,
+    "lengths": np.int32,
+    "uses": np.int32,
+    "days": np.int32,
+    "weights": np.int64,
+    "hands": np.int32,
+}
 
 
 class Spool:
@@ -46,8 +53,8 @@ class Spool:
         self._file.seek(0)
         for _ in range(self._groups):
             lengths = self._array(len(DTYPES), np.int64)
-            arrays = map(self._array, lengths, DTYPES.values())
-            yield Encoded([], *arrays, empty=0)
+            *arrays, hands = map(self._array, lengths, DTYPES.values())
+            yield Encoded([], *arrays, empty=0, hands=hands)
 
     def _array(self, length, dtype):
         return np.frombuffer(self._file.read(int(length) * np.dtype(dtype).itemsize), dtype)

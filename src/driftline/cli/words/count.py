@@ -64,6 +64,8 @@ def _add_counting(group):
     what = "choose words by how often they occur, or by their mean share of a step (%(default)s)"
     add("--rank", choices=("total", "per-step"), default="total", help=what)
     add("--case", choices=("lower", "keep"), default="lower", help="case of words (%(default)s)")
+    what = "deal the documents of a step into at most N parts, to shuffle their dates later (%(default)s)"
+    add("--parts", type=int, default=1, metavar="N", help=what)
     add("--processes", type=int, default=1, metavar="N", help="how many share the work (%(default)s)")
 
 
@@ -126,6 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
         rank=arguments.rank,
         min_count=arguments.min_count,
         stop=() if stop is None else word_list(stop, tokenise, lower),
+        parts=arguments.parts,
         processes=arguments.processes,
     )
     seconds = time.monotonic() - started
@@ -143,6 +146,8 @@ def _source(arguments):
 
     options = {"limits": words.Limits(**_given(arguments, OF_LIMITS))}
     if arguments.ngrams:
+        if arguments.parts != 1:
+            raise ValueError("--parts is not for tables of n-grams, which have no documents to deal")
         _refuse(arguments, ("sotu", *OF_FILES, *OF_DATES), "tables of n-grams")
         if not arguments.texts:
             raise ValueError("which tables of n-grams? name one or more, or their folder")
@@ -183,6 +188,7 @@ def _summary(counts, seconds, is_text):
         "words": f"{len(counts.vocabulary):,}, which make up {covered:.1%} of the tokens",
         "tokens": f"{tokens:,} in {documents}{counts.skipped and f'; {counts.skipped}'}",
         "pairs": f"{len(counts.values):,}",
+        **({} if counts.parts is None else {"parts": f"{counts.num_parts:,}"}),
         "time": f"{seconds:.1f} s{rate}",
     }
     return "\n".join(f"{name:<8}{value}" for name, value in rows.items())
