@@ -68,6 +68,14 @@ def test_parts_leave_the_counts_as_they_are(corpus, window, counts):
     counts.provenance["options"]["parts"] = 4
 
 
+def test_parts_do_not_choose_the_vocabulary():
+    # By their mean share of a step, and not of a part or of some of its tokens.
+    corpus = [("1850", "long " * 1000), *(("1850", f"new {i}") for i in range(20)), ("1851", "old old old")]
+    counts = words.count(corpus, 3, rank="per-step", step="year", parts=6)
+    assert counts.vocabulary == ("old", "long", "new")
+    assert_same(counts, words.count(corpus, 3, rank="per-step", step="year"))
+
+
 def test_every_step_has_at_most_so_many_parts_and_none_is_empty(counts):
     per_step = np.bincount(counts.parts.step)
     np.testing.assert_array_equal(per_step, [4, 4, 3, 4, 1])  # by chance, one part of the third is empty
@@ -116,6 +124,13 @@ def test_documents_are_dealt_evenly():
 
 def test_half_a_character_can_be_dealt():
     assert words.count([(1850, "a b \ud800"), (1851, "a b")], ["a", "b"], parts=2).num_parts == 2
+
+
+def test_empty_documents_change_no_part(corpus):
+    holes = [document for each in corpus for document in ((each[0], "..."), each)]
+    one, other = counted(corpus, parts=3), counted(holes, parts=3)
+    for name in one.parts._fields:
+        np.testing.assert_array_equal(getattr(one.parts, name), getattr(other.parts, name), err_msg=name)
 
 
 def test_empty_documents_are_in_no_part():
@@ -251,6 +266,8 @@ def test_parts_that_do_not_agree_are_refused(counts, what, tmp_path):
 def test_what_is_no_number_of_parts_is_refused(parts):
     with pytest.raises(ValueError, match=f"parts={parts!r}; a whole number of at least 1"):
         words.count([], parts=parts)
+    with pytest.raises(ValueError, match="parts=1001; take at most 1000"):
+        words.count([], parts=1001)
 
 
 def test_tables_of_ngrams_have_no_parts(tmp_path):

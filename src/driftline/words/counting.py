@@ -11,7 +11,7 @@ import numpy as np
 
 from driftline.words.corpus import Corpus
 from driftline.words.counts import Counts
-from driftline.words.dealing import Deal
+from driftline.words.dealing import MOST, Deal
 from driftline.words.gathering import Gathered
 from driftline.words.ngram_tables import NgramTable
 from driftline.words.pairing import Pairing, mean_shares
@@ -65,7 +65,8 @@ def count(
         min_count: Words that occur less often are not chosen.
         stop: Words that are not chosen.
         parts: Documents of each step are dealt into at most so many parts, by a hash of their texts, and the
-            counts of each part are kept for `counts.shuffled`. The counts of the steps stay the same.
+            counts of each part are kept for `counts.shuffled`. The counts of the steps stay the same. Memory
+            and file then grow with the different pairs of a part, and the occurrences of its words.
         processes: How many processes cut and count. With more than one, a script must keep its own work under
             `if __name__ == "__main__":`.
         progress: True, False, a function of a `CountProgress`, or None for a line if there is a terminal.
@@ -82,6 +83,8 @@ def count(
     if not isinstance(vocabulary, int) and (stop or min_count > 1 or rank != "total"):
         raise ValueError("stop=, min_count= and rank= choose a vocabulary, but it is given; leave them away")
     source = corpus if isinstance(corpus, Corpus | NgramTable) else Corpus(Pairs(corpus))
+    if parts > MOST:
+        raise ValueError(f"parts={parts}; take at most {MOST}")
     if parts > 1 and not isinstance(source, Corpus):
         raise ValueError(f"parts={parts}, but tables of n-grams have no documents to deal; leave parts= away")
     if isinstance(source, Corpus) and tokenise is None:

@@ -11,6 +11,8 @@ import numpy as np
 
 from driftline.words.steps import Steps
 
+MOST = 1000  # parts of a step: tables of a day's and a step's parts are held, empty ones too
+
 
 def hands(texts: Iterable[str], parts: int) -> np.ndarray:
     """Part of its step, 0 to `parts` - 1, that each text is dealt into.

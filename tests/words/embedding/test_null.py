@@ -46,10 +46,10 @@ def ends(atlas):
 
 def test_rates_follow_from_the_lists_of_all_fits(counts, atlas):
     refit = Refit(4)
-    found = null(counts, atlas, *ends(atlas), times=4, seed=7, refit=refit, probability=0.8, min_count=60)
+    found = null(counts, atlas, *ends(atlas), times=4, seed=7, refit=refit, probability=0.5, min_count=60)
     assert [each.provenance["shuffled"] for each in refit.seen] == [[7], [8], [9], [10]]
     assert refit.seen[1].fingerprint == counts.shuffled(8).fingerprint
-    options = {"n": 30, "probability": 0.8, "min_count": 60}
+    options = {"n": 30, "probability": 0.5, "min_count": 60}
     real = atlas.changed(*ends(atlas), **options)
     lists = [each.changed(*ends(atlas), **options) for each in refit.atlases]
     assert found.words == real.words
@@ -66,7 +66,7 @@ def test_rates_follow_from_the_lists_of_all_fits(counts, atlas):
     np.testing.assert_array_equal(found.null_called, [each.num_changed for each in lists])
     np.testing.assert_array_equal(found.null_compared, [each.num_compared for each in lists])
     scaled = [each.num_changed * real.num_compared / each.num_compared for each in lists]
-    assert found.null_called.any()
+    assert abs(sum(scaled) - found.null_called.sum()) > 0.1
     assert found.false_calls[0] == pytest.approx((1 + sum(scaled)) / 4, rel=1e-12)
     assert found.false_calls[1] == pytest.approx(max(np.std(scaled, ddof=1) / 2, 1 / 4), rel=1e-12)
     assert found.rate == pytest.approx(min(1, found.false_calls[0] / real.num_changed), rel=1e-12)
