@@ -1,7 +1,6 @@
 import gzip
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -93,7 +92,7 @@ def test_tables_are_described(folder):
 def test_a_folder_is_dated_by_a_table(folder):
     (folder / "texts").mkdir()
     for name in ("a.txt", "b.txt"):
-        (folder / "texts" / name).write_text("the cat")
+        (folder / "texts" / name).write_text(f"the cat {name}")
     (folder / "list.csv").write_text("file,date\na.txt,1850\nb.txt,1851\n")
     assert len(counted("texts", "--table", "list.csv", "--vocabulary", 2)) == 2
 
@@ -104,9 +103,9 @@ def test_a_folder_is_dated_by_a_table(folder):
 )
 def test_tables_of_ngrams_in_both_layouts(folder, capsys, lines):
     (folder / "table").write_text(lines)
-    (folder / "table.gz").write_bytes(gzip.compress(lines.encode()))
+    (folder / "other.gz").write_bytes(gzip.compress(lines.encode()))
     options = ("--ngrams", "--tags", "strip", "--case", "keep", "--years", 1800, 2008, "--overlap", "divide")
-    got = counted("table", "table.gz", *options, "--vocabulary", 2)
+    got = counted("table", "other.gz", *options, "--vocabulary", 2)
     assert got.vocabulary == ("The", "cat")
     np.testing.assert_array_equal(got.values, [6, 10])
     assert "16 printed n-grams" in capsys.readouterr().out
@@ -212,10 +211,11 @@ def test_an_atlas_in_place_of_counts_is_refused_with_a_remedy(folder, capsys):
 
 
 def test_texts_in_a_folder_are_not_overwritten(folder, capsys):
-    shutil.copy("texts.csv", "more.csv")
+    more = TEXTS + "1860-01-01,more\n"
+    (folder / "more.csv").write_text(more)
     assert count(".", "-o", "more.csv") == 1
     assert "would be overwritten" in capsys.readouterr().err
-    assert (folder / "more.csv").read_text() == TEXTS
+    assert (folder / "more.csv").read_text() == more
     for _ in range(2):
         assert len(counted(".", "--vocabulary", 2)) == 3  # the counts of the first time are no text
 

@@ -78,8 +78,8 @@ def _decimal(value, form):
     """The day in a year that is a number with a fraction."""
     if form is not None:
         raise ValueError(
-            f"{value!r} is a number, and its last zeros are lost, so that date_format={form!r} may misread it; "
-            "write dates as text"
+            f"{value!r} is a number, and its last zeros are lost, so that date_format={form!r} may misread "
+            "it; write dates as text"
         )
     if not 1000 <= value < 10_000:
         raise ValueError(f"{value!r} is not a date, nor a decimal year of four digits; {_REMEDY}")

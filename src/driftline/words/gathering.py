@@ -4,6 +4,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from driftline.words.copies import warn_of_copies
 from driftline.words.encoding import Encoded, Numbering
 from driftline.words.progress import CountReporter
 from driftline.words.spool import Spool
@@ -28,6 +29,10 @@ class Source(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """What is read and how."""
+        ...
+
+    def remedy_if_empty(self) -> str:
+        """What to do if nothing was found."""
         ...
 
 
@@ -64,10 +69,8 @@ class Gathered:
             report.update("reading", self.num_tokens, share)
         if not self._by_day:
             what = f"all {self.num_empty} documents are empty" if self.num_empty else "there is no document"
-            raise ValueError(
-                f"{self.where}{what}; check the name of the text column, the dates asked for, "
-                "and the tokeniser"
-            )
+            raise ValueError(f"{self.where}{what}; {source.remedy_if_empty()}")
+        warn_of_copies(self._tally.files)
 
     @property
     def where(self) -> str:
@@ -100,6 +103,8 @@ class Gathered:
             "source": source.describe(),
             "files": [record._asdict() for record in files] if len(files) <= LISTED else [],
             "num_files": len(files),
+            "skipped_files": self._tally.skipped[:LISTED],
+            "num_skipped_files": len(self._tally.skipped),
             "sha256": digest_of(files) if files else None,
             "empty_documents": self.num_empty,
             "first_empty": self.first_empty,
