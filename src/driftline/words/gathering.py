@@ -7,10 +7,11 @@ import numpy as np
 from driftline.words.copies import warn_of_copies
 from driftline.words.encoding import Encoded, Numbering
 from driftline.words.progress import CountReporter
+from driftline.words.scripts import warn_of_unspaced
 from driftline.words.spool import Spool
 from driftline.words.steps import Steps
 from driftline.words.streams import Tally, digest_of
-from driftline.words.tokens import MARK
+from driftline.words.tokens import MARK, Tokeniser
 from driftline.words.workers import Workers
 
 LISTED = 1000  # files that are named one by one in the provenance
@@ -71,6 +72,8 @@ class Gathered:
             what = f"all {self.num_empty} documents are empty" if self.num_empty else "there is no document"
             raise ValueError(f"{self.where}{what}; {source.remedy_if_empty()}")
         warn_of_copies(self._tally.files)
+        if isinstance(tokenise, Tokeniser):
+            warn_of_unspaced(self.words, self.totals.tolist())
 
     @property
     def where(self) -> str:

@@ -1,7 +1,9 @@
 """`driftline words count`: dated texts or n-gram tables in, one file of counts out."""
 
 import argparse
+import os
 import shlex
+import sys
 import time
 from pathlib import Path
 
@@ -63,7 +65,9 @@ def _add_counting(group):
     add("--stop", type=Path, metavar="FILE", help="leave out these words, one on each line")
     what = "choose words by how often they occur, or by their mean share of a step (%(default)s)"
     add("--rank", choices=("total", "per-step"), default="total", help=what)
-    add("--case", choices=("lower", "keep"), default="lower", help="case of words (%(default)s)")
+    add("--case", choices=("lower", "keep"), help="case of words (lower)")
+    what = "cut texts with a function of your own, from a text to a list of words, such as jieba:lcut"
+    add("--tokenise", metavar="MODULE:FUNCTION", help=what)
     add("--processes", type=int, default=1, metavar="N", help="how many share the work (%(default)s)")
 
 
@@ -110,8 +114,8 @@ def run(arguments: argparse.Namespace) -> int:
     vocabulary, stop = arguments.vocabulary, arguments.stop
     listed = [path for path in (vocabulary, stop, arguments.table) if isinstance(path, Path)]
     check_out(arguments.out, [*arguments.texts, *listed])
-    lower = arguments.case == "lower"
-    tokenise = None if arguments.ngrams else words.Tokeniser(lower)
+    lower = arguments.case != "keep"
+    tokenise = None if arguments.ngrams else _tokeniser(arguments)
     source = _source(arguments)
     if isinstance(vocabulary, Path):
         vocabulary = word_list(vocabulary, tokenise, lower, "--vocabulary")
@@ -138,16 +142,29 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _tokeniser(arguments):
+    """What cuts texts; modules are looked for in the folder where the user is, too."""
+    from driftline.words.imported import ImportedTokeniser
+    from driftline.words.tokens import Tokeniser
+
+    if arguments.tokenise is None:
+        return Tokeniser(lower=arguments.case != "keep")
+    _refuse(arguments, ("case",), "words of --tokenise, which stay as they are")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    return ImportedTokeniser(arguments.tokenise)
+
+
 def _source(arguments):
     from driftline import words
 
     options = {"limits": words.Limits(**_given(arguments, OF_LIMITS))}
     if arguments.ngrams:
-        _refuse(arguments, ("sotu", *OF_FILES, *OF_DATES), "tables of n-grams")
+        _refuse(arguments, ("sotu", "tokenise", *OF_FILES, *OF_DATES), "tables of n-grams")
         if not arguments.texts:
             raise ValueError("which tables of n-grams? name one or more, or their folder")
         paths = arguments.texts if len(arguments.texts) > 1 else arguments.texts[0]
-        return words.ngrams(paths, case=arguments.case, **options, **_given(arguments, OF_NGRAMS))
+        return words.ngrams(paths, case=arguments.case or "lower", **options, **_given(arguments, OF_NGRAMS))
     _refuse(arguments, OF_NGRAMS, "texts, but for tables of n-grams; add --ngrams")
     if arguments.sotu:
         _refuse(arguments, ("texts", *OF_FILES, *OF_LIMITS), "--sotu, which has its own texts")
