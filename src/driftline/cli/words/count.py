@@ -8,16 +8,19 @@ import time
 from pathlib import Path
 
 from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step, word_list
+from driftline.cli.words.locks import only_one
 
 EPILOG = """\
 TEXTS is a table (.csv, .tsv, .jsonl, .parquet), a folder of tables, or a folder of texts (.txt, .md) with
 dates in their names or in a --table; each but Parquet may be packed with gzip or zstd. Dates look like 1850,
-1850-12 or 1850-12-31.
+1850-12 or 1850-12-31; 1850.5 is the middle of 1850. - reads a table from standard input.
 
 examples:
   driftline words count speeches.csv --date day --text speech --step year -o speeches.driftline
   driftline words count letters/ --table letters.csv --join-days 7 -o letters.driftline
   driftline words count eng-5gram-* --ngrams --years 1800 2008 --rank per-step -o books.driftline
+  zcat speeches.csv.gz | driftline words count - -o speeches.driftline
+  driftline words count news.jsonl --tokenise jieba:lcut --processes 4 -o news.driftline
   driftline words count --sotu --end 2016 --join-days 7 -o sotu.driftline
 """
 OF_FILES = (
@@ -45,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("texts", metavar="TEXTS", nargs="*", type=Path, help="a file or a folder")
+    parser.add_argument("texts", metavar="TEXTS", nargs="*", type=Path, help="a file, a folder, or -")
     parser.add_argument("-o", "--out", type=Path, required=True, help="file for the counts")
     _add_counting(parser.add_argument_group("counting"))
     _add_files(parser.add_argument_group("tables and folders of texts"))
@@ -109,11 +112,16 @@ def _add_other(group):
 
 def run(arguments: argparse.Namespace) -> int:
     """Count, write the counts, and say what was found."""
+    listed = [arguments.vocabulary, arguments.stop, arguments.table]
+    check_out(arguments.out, [*arguments.texts, *(path for path in listed if isinstance(path, Path))])
+    with only_one(arguments.out):
+        return _count(arguments)
+
+
+def _count(arguments):
     from driftline import words
 
     vocabulary, stop = arguments.vocabulary, arguments.stop
-    listed = [path for path in (vocabulary, stop, arguments.table) if isinstance(path, Path)]
-    check_out(arguments.out, [*arguments.texts, *listed])
     lower = arguments.case != "keep"
     tokenise = None if arguments.ngrams else _tokeniser(arguments)
     source = _source(arguments)
