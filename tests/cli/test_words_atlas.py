@@ -250,6 +250,8 @@ def test_dates_to_export_may_come_first(folder, capsys):
 def test_a_date_that_is_none_is_told_as_such(folder, capsys):
     assert main(["words", "neighbors", "small.atlas", "plane", "--at", "1900", "19x5"]) == 1
     assert "'19x5' is not a date" in capsys.readouterr().err
+    assert main(["words", "neighbors", "small.atlas", "plane", "--at", "5"]) == 1
+    assert "years have four digits: write 0005" in capsys.readouterr().err
 
 
 def test_dates_outside_are_refused_with_the_span(ask):

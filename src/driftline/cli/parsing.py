@@ -40,7 +40,7 @@ class Parser(argparse.ArgumentParser):
             stop = position + 1 + _num_values(action, args[position + 1 : end])
             is_several = action is not None and action.nargs == "+" and free < needed
             free += action is None and not args[position].startswith("-")
-            follows = stop < end and not args[stop].startswith("-")
+            follows = position + 1 < stop < end and not args[stop].startswith("-")
             (moved if is_several and follows else kept).extend(args[position:stop])
             position = stop
         return kept + moved + args[end:]

@@ -33,7 +33,7 @@ def step_of(dates: np.ndarray, when: Any, length: Step = "document") -> int:
         return int(np.searchsorted(days, holding))
     distance = np.maximum(np.maximum(period.first - days, days - period.last), 0)
     nearest = int(distance.argmin())
-    days_of_step = DAYS.get(length, length)
+    days_of_step = length if isinstance(length, int) else DAYS[length]
     outside = max(days[0] - period.last, period.first - (days[-1] + days_of_step))
     gap = np.median(np.diff(days)) if len(days) > 1 else YEAR
     if outside > max(days_of_step, gap):
