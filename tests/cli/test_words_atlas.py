@@ -213,3 +213,48 @@ def test_answers_do_not_need_jax(folder):
         "assert main(['words', 'neighbors', 'small.atlas', 'plane']) == 0\nsys.exit('jax' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+def test_stopped_words_are_not_counted(ask, folder):
+    atlas = words.load("small.atlas")
+    found = atlas.changed(1900, 1970, n=len(atlas.vocabulary), probability=0.01)
+    assert found.num_changed >= 1
+    (folder / "stop").write_text(f"{found.words[0]}\n{found.words[-1]}\ngone\n")
+    both = sum(p >= 0.01 for p in found.probabilities[[0, -1]])
+    options = ("--probability", 0.01, "-n", 2, "--stop", "stop")
+    title = ask("changed", "--from", 1900, "--to", 1970, *options).splitlines()[0]
+    assert f"{found.num_compared - 2} words compared, {found.num_changed - both} changed" in title
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--at", "1900", "1945", "small.atlas", "plane"),
+        ("small.atlas", "--at", "1900", "1945", "plane"),
+        ("-n", "10", "--at", "1900", "1945", "small.atlas", "plane"),
+        ("--at", "1900", "1945", "--", "small.atlas", "plane"),
+    ],
+)
+def test_dates_may_come_first(folder, capsys, arguments):
+    assert main(["words", "neighbors", "small.atlas", "plane", "--at", "1900", "1945"]) == 0
+    expected = capsys.readouterr().out
+    assert main(["words", "neighbors", *arguments]) == 0
+    assert capsys.readouterr().out == expected
+
+
+def test_dates_to_export_may_come_first(folder, capsys):
+    assert main(["words", "export", "--at", "1900", "1950", "small.atlas", "-o", "vectors"]) == 0
+    assert "2 files" in capsys.readouterr().out
+
+
+def test_a_date_that_is_none_is_told_as_such(folder, capsys):
+    assert main(["words", "neighbors", "small.atlas", "plane", "--at", "1900", "19x5"]) == 1
+    assert "'19x5' is not a date" in capsys.readouterr().err
+    assert main(["words", "neighbors", "small.atlas", "plane", "--at", "5"]) == 1
+    assert "years have four digits: write 0005" in capsys.readouterr().err
+
+
+def test_dates_outside_are_refused_with_the_span(ask):
+    err = ask("neighbors", "plane", "--at", 1990, fails=True)
+    assert "'1990' is" in err
+    assert "the steps go from 1900-01-01 to 1970-01-01: choose a date in this span" in err

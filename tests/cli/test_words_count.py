@@ -1,7 +1,6 @@
 import gzip
 import json
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 
 from driftline import words
 from driftline.cli.main import main
+from driftline.cli.words.locks import only_one
 from driftline.words.atlas import mapped
 
 TEXTS = (
@@ -106,7 +106,7 @@ def test_tables_are_described(folder):
 def test_a_folder_is_dated_by_a_table(folder):
     (folder / "texts").mkdir()
     for name in ("a.txt", "b.txt"):
-        (folder / "texts" / name).write_text("the cat")
+        (folder / "texts" / name).write_text(f"the cat {name}")
     (folder / "list.csv").write_text("file,date\na.txt,1850\nb.txt,1851\n")
     assert len(counted("texts", "--table", "list.csv", "--vocabulary", 2)) == 2
 
@@ -117,9 +117,9 @@ def test_a_folder_is_dated_by_a_table(folder):
 )
 def test_tables_of_ngrams_in_both_layouts(folder, capsys, lines):
     (folder / "table").write_text(lines)
-    (folder / "table.gz").write_bytes(gzip.compress(lines.encode()))
+    (folder / "other.gz").write_bytes(gzip.compress(lines.encode()))
     options = ("--ngrams", "--tags", "strip", "--case", "keep", "--years", 1800, 2008, "--overlap", "divide")
-    got = counted("table", "table.gz", *options, "--vocabulary", 2)
+    got = counted("table", "other.gz", *options, "--vocabulary", 2)
     assert got.vocabulary == ("The", "cat")
     np.testing.assert_array_equal(got.values, [6, 10])
     assert "16 printed n-grams" in capsys.readouterr().out
@@ -210,8 +210,13 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(folder, capfd, case):
 def test_a_vocabulary_that_is_neither_number_nor_file_is_refused(capsys):
     assert count("texts.csv", "--vocabulary", "10k", "-o", "x") == 1
     assert capsys.readouterr().err == (
-        "driftline: --vocabulary 10k: there is no such file; name one with a word on each line\n"
+        "driftline: --vocabulary 10k: there is no such file; name one with a word on each line; a number is "
+        "written in digits only, such as 10000\n"
     )
+    assert count("texts.csv", "--vocabulary", "10,000", "-o", "x") == 1
+    assert "digits only, such as 10000" in capsys.readouterr().err
+    assert count("texts.csv", "--vocabulary", "none.txt", "-o", "x") == 1
+    assert "digits" not in capsys.readouterr().err
 
 
 def test_an_atlas_in_place_of_counts_is_refused_with_a_remedy(folder, capsys):
@@ -225,10 +230,11 @@ def test_an_atlas_in_place_of_counts_is_refused_with_a_remedy(folder, capsys):
 
 
 def test_texts_in_a_folder_are_not_overwritten(folder, capsys):
-    shutil.copy("texts.csv", "more.csv")
+    more = TEXTS + "1860-01-01,more\n"
+    (folder / "more.csv").write_text(more)
     assert count(".", "-o", "more.csv") == 1
     assert "would be overwritten" in capsys.readouterr().err
-    assert (folder / "more.csv").read_text() == TEXTS
+    assert (folder / "more.csv").read_text() == more
     for _ in range(2):
         assert len(counted(".", "--vocabulary", 2)) == 3  # the counts of the first time are no text
 
@@ -270,3 +276,91 @@ def test_help_is_light(arguments):
 def test_paths_are_not_taken_for_options(capsys):
     assert count("date=1850/texts.csv", "-o", "x") == 1
     assert capsys.readouterr().err == "driftline: there is no file or folder date=1850/texts.csv\n"
+
+
+def test_a_table_may_come_from_standard_input(folder):
+    expected = counted("texts.csv", "--vocabulary", 3)
+    command = f"{sys.executable} -m driftline.cli words count"
+    for source in (
+        f"cat texts.csv | {command} -",
+        f"gzip -c texts.csv | {command} -",
+        f"{command} - < texts.csv",
+        f"{command} <(cat texts.csv)",
+    ):
+        line = f"set -o pipefail; {source} --vocabulary 3 -o got.driftline"
+        done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, text=True)
+        assert (done.returncode, done.stderr) == (0, "")
+        np.testing.assert_array_equal(words.load_counts("got.driftline").values, expected.values)
+
+
+def test_a_function_cuts_the_texts_in_every_process(folder):
+    (folder / "my_cutter.py").write_text("def pairs(text):\n    return [text[:3], text[3:]]\n")
+    (folder / "x.jsonl").write_text(
+        '{"date": 1850, "text": "漢字語這里"}\n{"date": 1851, "text": "漢字語他們"}\n'
+    )
+    program = "import sys; from driftline.cli.main import main; sys.exit(main())"
+    for processes in ("1", "2"):
+        options = ["--tokenise", "my_cutter:pairs", "--processes", processes, "--vocabulary", "3"]
+        command = [sys.executable, "-c", program, "words", "count", "x.jsonl", *options, "-o", "c.driftline"]
+        subprocess.run(command, check=True)
+        got = words.load_counts("c.driftline")
+        assert set(got.vocabulary) == {"漢字語", "這里", "他們"}
+        assert got.provenance["options"]["tokenise"] == "my_cutter:pairs"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--tokenise", "nothing"), "--tokenise 'nothing'; name a module and a function"),
+        (("--tokenise", "json:dumps", "--case", "keep"), "--case is not for words of --tokenise"),
+        (("--tokenise", "json:dumps", "--ngrams"), "--tokenise is not for tables of n-grams"),
+        (("--tokenise", "json:dumps"), "--tokenise 'json:dumps' returned .*, not a list of words"),
+    ],
+)
+def test_functions_that_cannot_cut_are_refused(capsys, options, message):
+    assert count("texts.csv", *options, "-o", "x") == 1
+    assert re.match(f"driftline: {message}", capsys.readouterr().err)
+
+
+@pytest.mark.filterwarnings("default:.*script without spaces", "default:a vocabulary")
+def test_a_script_without_spaces_is_told_with_the_option(folder, capsys):
+    (folder / "x.csv").write_text("date,text\n1850,我们在这里。他们不在\n1851,我们在这里。他们不在\n")
+    assert count("x.csv", "-o", "x") == 0
+    assert "pass a function that knows the language, as in --tokenise 'jieba:lcut'" in capsys.readouterr().err
+
+
+def test_two_counts_do_not_write_to_one_place(folder, capsys):
+    with only_one(folder / "x"):
+        assert count("texts.csv", "-o", "x") == 1
+    err = capsys.readouterr().err
+    assert err.startswith("driftline: another process is writing x at this moment; wait until it has ended")
+    counted("texts.csv", "--vocabulary", 2)
+    assert {path.name for path in folder.iterdir()} == {"texts.csv", "counts.driftline"}
+
+
+def test_files_that_are_not_read_are_told(folder, capsys):
+    (folder / "notes.docx").write_text("")
+    assert counted(".", "--vocabulary", 2).provenance["num_skipped_files"] == 1
+    assert "files not read: 1, notes.docx" in capsys.readouterr().out
+
+
+def test_options_may_stand_before_the_texts():
+    assert count("--step", "year", "--vocabulary", 2, "texts.csv", "-o", "x") == 0
+
+
+MESSAGES = {
+    "--min-count in words": (("texts.csv", "--min-count", 99), "lower --min-count, shorten"),
+    "a short year": (("short.csv",), "'850' is not a date .*years have four digits: write 0850"),
+    "years of n-grams": (("grams", "--ngrams", "--years", 1900, 1950), "of 1800 to 1801: change --years$"),
+    "a date that may be a month": (("month.csv",), "pass --date-format '%Y.%m' for months"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", MESSAGES)
+def test_messages_speak_of_options_as_they_are_typed(folder, capsys, case):
+    (folder / "short.csv").write_text("date,text\n850,a b\n")
+    (folder / "month.csv").write_text("date,text\n1850.12,a b\n")
+    (folder / "grams").write_text("the cat\t1800,3,1\t1801,5,2\n")
+    arguments, message = MESSAGES[case]
+    assert count(*arguments, "-o", "x") == 1
+    assert re.search(message, capsys.readouterr().err.rstrip("\n"))

@@ -133,7 +133,7 @@ def whole(made, tmp_path_factory):
     return (folder / "out.atlas").read_bytes()
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
 def test_a_fit_that_is_stopped_goes_on_to_the_same_atlas(folder, whole, capsys, number):
     part = folder / "out.atlas.part"
     process = fit(folder)
@@ -141,8 +141,8 @@ def test_a_fit_that_is_stopped_goes_on_to_the_same_atlas(folder, whole, capsys, 
     _, err = process.communicate(timeout=60)
     assert part.exists()
     assert not (folder / "out.atlas").exists()
-    if number == signal.SIGINT:
-        assert process.returncode == 130
+    if number != signal.SIGKILL:
+        assert process.returncode == 128 + number
         told = "what is done is in out.atlas.part: the same command with --resume goes on from there"
         assert err == f"driftline: interrupted; {told}\n"
     (folder / ".out.atlas.part.0123456789ab").write_text(
@@ -198,7 +198,7 @@ def test_evaluation_refuses_wrong_settings_before_it_begins(folder, capsys):
     assert main([*command, "--passes", "dsg-s=2"]) == 1
     assert re.match(r"driftline: --passes \(2,\); dsg-s .*\n$", capsys.readouterr().err)
     assert main([*command, "--hold-out", "99"]) == 1
-    assert capsys.readouterr().err == "driftline: hold_out has step 99, but the counts have steps 0 to 7\n"
+    assert capsys.readouterr().err == "driftline: --hold-out has step 99, but the counts have steps 0 to 7\n"
     assert main([*command, "--hold-out", "30:40"]) == 1
     assert "--hold-out 30:40 is none of the steps" in capsys.readouterr().err
     assert not (folder / "scores").exists()
@@ -281,3 +281,58 @@ def test_evaluation_does_not_write_over_its_counts(folder, capsys):
     command = ["words", "evaluate", "scores/scores.json", "-o", "scores"]
     assert main(command) == 1
     assert "is one of the files to read and would be overwritten" in capsys.readouterr().err
+
+
+def test_two_fits_do_not_write_to_one_place(folder, capsys):
+    process = fit(folder)
+    try:
+        stop_at_checkpoint(process, folder / "out.atlas.part", signal.SIGSTOP)
+        for options in (("-o", "out.atlas"), ("-o", "x.atlas", "--checkpoint", "out.atlas.part")):
+            assert run(*QUICK, *options) == 1
+            err = capsys.readouterr().err
+            assert re.match(
+                r"driftline: another process is writing out\.atlas.* at this moment; wait .* with -o\n$", err
+            )
+    finally:
+        process.kill()
+        process.communicate()
+    # The lock went with the process, and what is left of it does no harm.
+    assert (folder / ".out.atlas.lock").exists()
+    assert run(*PLAN, "-o", "out.atlas", "--resume") == 0
+    assert {path.name for path in folder.iterdir()} == {"counts.driftline", "out.atlas"}
+
+
+@pytest.mark.parametrize("name", ["texts.csv", "1850.txt.gz", "folder"])
+@pytest.mark.parametrize("command", ["fit", "evaluate"])
+def test_texts_in_place_of_counts_are_to_be_counted_first(folder, capsys, command, name):
+    (folder / name).mkdir() if name == "folder" else (folder / name).write_text("date,text\n")
+    assert main(["words", command, name, "-o", "out"]) == 1
+    stem = name.split(".")[0]
+    assert capsys.readouterr().err == (
+        f"driftline: {name} holds texts and not counts; count it first: driftline words count {name} -o "
+        f"{stem}.driftline\n"
+    )
+
+
+def test_options_with_several_values_may_come_first(folder):
+    options = ("--dim", "2", "--passes", "2", "2", "0")
+    assert main(["words", "fit", "-o", "a.atlas", *options, "counts.driftline"]) == 0
+    assert (
+        main(["words", "fit", "--hold-out", "1", "4:8:3", "counts.driftline", *options, "-o", "b.atlas"]) == 0
+    )
+    assert words.load("b.atlas").provenance["left_out"] == [1, 4, 7]
+    methods = ("--methods", "sgi", "sgp", "counts.driftline")
+    quick = ("--passes", "sgi=2", "sgp=2", "--dim", "2", "--hold-out", "3")
+    assert main(["words", "evaluate", *methods, "-o", "scores", *quick]) == 0
+
+
+@pytest.mark.parametrize("content", ['{"scores": [1, 2]}', "my scores", "[]", ""])
+def test_scores_of_others_are_not_overwritten(folder, capsys, content):
+    (folder / "scores").mkdir()
+    (folder / "scores/scores.json").write_text(content)
+    assert evaluate() == 1
+    assert capsys.readouterr().err == (
+        "driftline: scores/scores.json is no file of scores and would be overwritten; name another place, or "
+        "move it\n"
+    )
+    assert (folder / "scores/scores.json").read_text() == content

@@ -351,6 +351,8 @@ def test_the_source_is_on_record(tmp_path):
         },
         "files": [{"name": "x.jsonl", "bytes": path.stat().st_size, "sha256": digest}],
         "num_files": 1,
+        "skipped_files": [],
+        "num_skipped_files": 0,
         "sha256": digest,
         "empty_documents": 0,
         "first_empty": None,
@@ -378,7 +380,7 @@ def test_memory_does_not_grow_with_the_corpus(tmp_path, monkeypatch):
 
 def test_one_time_step_names_the_source(tmp_path):
     (tmp_path / "a.csv").write_text("date,text\n1850,a b\n")
-    (tmp_path / "b.csv").write_text("date,text\n1850,a b\n")
+    (tmp_path / "b.csv").write_text("date,text\n1850,b a\n")
     with pytest.raises(ValueError, match=r"^a\.csv and 1 more: all 2 documents fall into one time step"):
         words.count(words.read(tmp_path), 2)
 

@@ -36,6 +36,7 @@ def test_dates_are_read_in_many_forms(value):
     [
         (1850, "1850-01-01", "1850-12-31"),
         (1850.0, "1850-01-01", "1850-12-31"),
+        ("1850.0", "1850-01-01", "1850-12-31"),
         ("850", None, None),
         ("0850", "0850-01-01", "0850-12-31"),
         ("1852-02", "1852-02-01", "1852-02-29"),
@@ -74,6 +75,41 @@ def test_years_and_months_have_two_ends(value, first, last):
 def test_what_is_no_date_is_refused_with_a_remedy(value):
     with pytest.raises(ValueError, match=r"is not a date.*date_format='%d/%m/%Y'"):
         day_of(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "day"),
+    [
+        (1850.5, "1850-07-02"),
+        (np.float32(1850.5), "1850-07-02"),
+        ("1850.5", "1850-07-02"),
+        ("1850.25", "1850-04-02"),
+        ("1850.120", "1850-02-13"),
+        (1850.12, "1850-02-13"),
+        ("0001.5", "0001-07-02"),
+        (9999.999, "9999-12-31"),
+    ],
+)
+def test_decimal_years_are_days_of_the_year(value, day):
+    assert to_date(day_of(value)).isoformat() == day
+    assert period_of(value).first == period_of(value).last
+
+
+@pytest.mark.parametrize("value", ["1850.12", "1850.05"])
+def test_a_decimal_year_that_may_be_a_month_is_refused(value):
+    with pytest.raises(ValueError, match=r"may be the month 1850-.. or a decimal year.*date_format='%Y\.%m'"):
+        day_of(value)
+    assert to_date(day_of(value, "%Y.%m")).isoformat() == f"1850-{value[-2:]}-01"
+
+
+def test_a_number_with_a_fraction_is_not_read_by_a_format():
+    with pytest.raises(ValueError, match=r"1850\.1 is a number, and its last zeros are lost"):
+        day_of(1850.1, "%Y.%m")
+
+
+def test_a_year_of_three_digits_is_explained():
+    with pytest.raises(ValueError, match="'850' is not a date .*years have four digits: write 0850"):
+        day_of("850")
 
 
 def test_other_forms_can_be_described():

@@ -1,4 +1,7 @@
+import codecs
 import gzip
+import os
+import threading
 
 import numpy as np
 import pytest
@@ -168,3 +171,40 @@ def test_bad_options_are_refused(tmp_path):
     (tmp_path / "empty").write_text("\n")
     with pytest.raises(ValueError, match="no line in it"):
         words.ngrams(tmp_path / "empty")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_word(tmp_path):
+    path = tmp_path / "table"
+    path.write_bytes(codecs.BOM_UTF8 + b"cat sat\t1800,3,1\ncat ran\t1801,5,2\n")
+    assert [ngram.words for ngram in words.ngrams(path)] == [("cat", "sat"), ("cat", "ran")]
+
+
+def test_years_that_the_tables_do_not_have_are_explained(path):
+    remedy = "none of the years 1900 to 1950, but begin with n-grams of 1800 to 2009: change years="
+    with pytest.raises(ValueError, match=remedy):
+        words.count(words.ngrams(path, years=(1900, 1950)), 2)
+
+
+def test_a_table_that_is_named_twice_is_refused(tmp_path):
+    path = tmp_path / "table"
+    path.write_text(OF_2020)
+    with pytest.raises(ValueError, match="are one file and would count twice; name it once"):
+        words.ngrams([path, tmp_path / "." / ".." / tmp_path.name / "table"])
+    (tmp_path / "table.gz").write_bytes(gzip.compress(OF_2020.encode()))
+    with pytest.raises(ValueError, match=r"table and .*table\.gz look like one file"):
+        words.ngrams(tmp_path)
+
+
+def test_what_is_beside_the_tables_is_named(tmp_path):
+    (tmp_path / "table").write_text(OF_2020)
+    (tmp_path / "more").mkdir()
+    assert words.count(words.ngrams(tmp_path), 2).skipped.endswith("files not read: 1, more")
+
+
+def test_tables_may_come_through_a_pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=[OF_2020])
+    writer.start()
+    table = words.ngrams(tmp_path / "pipe", years=YEARS)
+    writer.join()
+    assert words.count(table, ["the", "cat", "sat"], step="year").tokens.tolist() == [9, 42]

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import sys
+import threading
 import tracemalloc
 
 import pytest
@@ -394,7 +395,97 @@ def test_a_parquet_dictionary_of_long_texts_is_read_in_little_memory(tmp_path):
 def test_names_of_files_need_not_be_text(tmp_path):
     for year in (b"1850", b"1851"):
         with open(os.fsencode(tmp_path) + b"/" + year + b"-\xe9.txt", "w") as file:
-            file.write("a b")
+            file.write(f"a b {int(year)}")
     words.count(words.read(tmp_path), 2).save(tmp_path / "counts")
     names = [record["name"] for record in words.load_counts(tmp_path / "counts").provenance["files"]]
     assert names == ["1850-\udce9.txt", "1851-\udce9.txt"]
+
+
+def test_files_of_a_folder_that_are_not_read_are_named(tmp_path):
+    for name in ("1850.txt", "1851.txt", "a.docx", "b/c.pdf", "notes", "z.html", ".hidden"):
+        write(tmp_path / name, f"a b {name}")
+    counts = words.count(words.read(tmp_path), 2)
+    assert counts.provenance["skipped_files"] == ["a.docx", "b/c.pdf", "notes", "z.html"]
+    assert counts.provenance["num_skipped_files"] == 4
+    assert counts.skipped == "files not read: 4, such as a.docx, b/c.pdf, notes"
+    assert words.count(words.read(tmp_path, pattern="**/*.txt"), 2).skipped == ""
+
+
+def test_tables_beside_other_files_name_these(tmp_path):
+    write(tmp_path / "a.csv", "date,text\n1850,a b\n1851,a b\n")
+    write(tmp_path / "readme", "about")
+    assert words.count(words.read(tmp_path), 2).skipped == "files not read: 1, readme"
+
+
+def test_texts_that_a_table_does_not_list_are_named(tmp_path):
+    for name in ("a.txt", "b.txt", "c.txt"):
+        write(tmp_path / "texts" / name, f"a b {name}")
+    write(tmp_path / "list.csv", "file,date\na.txt,1850\nb.txt,1851\n")
+    counts = words.count(words.read(tmp_path / "texts", table=tmp_path / "list.csv"), 2)
+    assert counts.skipped == "files not read: 1, c.txt"
+
+
+def test_links_to_folders_are_not_followed_but_named(tmp_path):
+    write(tmp_path / "elsewhere" / "1852.txt", "a b c")
+    for name in ("1850.txt", "1851.txt"):
+        write(tmp_path / "texts" / name, f"a b {name}")
+    (tmp_path / "texts" / "more").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "texts" / "circle").symlink_to(tmp_path / "texts")
+    (tmp_path / "texts" / "1853.txt").symlink_to(tmp_path / "gone")
+    for pattern in (None, "**/*.txt"):
+        corpus = words.read(tmp_path / "texts", pattern=pattern)
+        assert len(list(corpus)) == 2
+        assert words.count(corpus, 2).provenance["skipped_files"] == ["1853.txt", "circle", "more"]
+
+
+@pytest.mark.parametrize(("plain", "packed"), [("a.csv", "a.csv.gz"), ("1850.txt", "1850.txt.GZ")])
+def test_a_file_beside_its_packed_copy_is_refused(tmp_path, plain, packed):
+    write(tmp_path / plain, "date,text\n1850,a b\n")
+    write(tmp_path / packed, gzip.compress(b"date,text\n1850,a b\n"))
+    with pytest.raises(ValueError, match=rf"{plain} and .*{packed} look like one file.*remove or rename"):
+        words.read(tmp_path)
+
+
+def test_files_with_the_same_content_are_named(tmp_path):
+    for name in ("1850.txt", "1851.txt", "1851-1.txt"):
+        write(tmp_path / name, "a b")
+    with pytest.warns(UserWarning, match=r"1850\.txt and 1851-1\.txt and 1 more have the same content"):
+        words.count(words.read(tmp_path), 2)
+
+
+def test_a_file_that_a_table_lists_twice_is_named(tmp_path):
+    for name in ("a.txt", "b.txt"):
+        write(tmp_path / "texts" / name, f"a b {name}")
+    write(tmp_path / "list.csv", "file,date\na.txt,1850\na.txt,1850\nb.txt,1851\n")
+    with pytest.warns(UserWarning, match=r"a\.txt was read 2 times"):
+        words.count(words.read(tmp_path / "texts", table=tmp_path / "list.csv"), 2)
+
+
+def test_no_text_between_two_dates_says_which_were_asked_for(tmp_path):
+    write(tmp_path / "a.csv", "date,text\n1850,a b\n")
+    with pytest.raises(ValueError, match="no document; .* dates asked for, 1900-01-01 to 1901-12-31, and"):
+        words.count(words.read(tmp_path / "a.csv").between(1900, 1901), 2)
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "csv.gz"])
+def test_a_pipe_is_read_as_often_as_a_file(tmp_path, kind):
+    content = (JSONL if kind == "jsonl" else CSV).encode()
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(
+        target=pipe.write_bytes, args=[gzip.compress(content) if "gz" in kind else content]
+    )
+    writer.start()
+    corpus = words.read(pipe)
+    writer.join()
+    assert list(corpus) == list(corpus) == DOCUMENTS
+    folder = corpus.reader.folder
+    assert folder.is_dir()
+    del corpus
+    assert not folder.exists()
+
+
+def test_a_pipe_is_one_table(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match=r"pattern='\*' is for folders.*pipe is one table"):
+        words.read(tmp_path / "pipe", pattern="*")

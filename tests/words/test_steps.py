@@ -25,6 +25,13 @@ CASES = {
 }
 
 
+def test_the_first_decade_begins_with_the_first_year():
+    days = np.array(["0001-03-01", "0009-01-01", "0010-01-01"], "datetime64[D]").astype(np.int64)
+    steps = make_steps(days, "decade")
+    assert [str(date) for date in steps.dates] == ["0001-01-01", "0010-01-01"]
+    assert steps.of_day.tolist() == [0, 0, 1]
+
+
 @pytest.mark.parametrize(("step", "join"), CASES)
 def test_days_fall_into_steps(step, join):
     labels, dates = CASES[step, join]

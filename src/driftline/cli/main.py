@@ -1,6 +1,6 @@
 """The `driftline` command: finds the subcommand and runs it; imports nothing heavy to show its help."""
 
-import argparse
+import functools
 import os
 import re
 import sys
@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import driftline
 from driftline.cli import demo, words
+from driftline.cli.parsing import Parser
+from driftline.cli.stopping import stopped_by
 
 COMMANDS = (demo, words)
 ERRORS = (ValueError, KeyError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
@@ -16,7 +18,7 @@ ERRORS = (ValueError, KeyError, OSError, ImportError, ArithmeticError, RuntimeEr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="driftline",
         description="Structured variational inference for latent time series.",
     )
@@ -42,15 +44,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ERRORS as error:
         _say(error, chosen)
         return 1
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         print("driftline: interrupted", file=sys.stderr)
-        return 130
+        return stopped_by(stop)
 
 
 def _say(problem, chosen, after_progress=False):
     """Write an error or a warning in one line, with options as they are typed here.
 
-    What Python calls date_format='%d' is --date-format '%d' here, and quoted=False is --no-quoted.
+    What Python calls date_format='%d' is --date-format '%d' here, quoted=False is --no-quoted, and a
+    min_count that is only mentioned is --min-count.
     """
     text = str(problem)
     if isinstance(problem, OSError) and problem.strerror:
@@ -59,15 +62,20 @@ def _say(problem, chosen, after_progress=False):
         text = str(problem.args[0])  # without the quotes that Python puts around it
     text = re.sub(r"\s*\n\s*", " ", text) or type(problem).__name__
     text = re.sub(r"limits=Limits\((.*?)\)", r"\1", text)
-    names = "|".join(vars(chosen))
-    # Not in a path, such as date=1850/texts.csv.
-    text = re.sub(rf"\b({names})=(?![^\s'\"]*/)(False\b|True\b|r(?=['\"]))?(?=(.?))", _option, text)
+    spelt = chosen.spelt
+    names = "|".join(spelt)
+    option = functools.partial(_option, spelt)
+    # Not in a path, such as date=1850/texts.csv or my/min_count.csv.
+    text = re.sub(rf"\b({names})=(?![^\s'\"]*/)(False\b|True\b|r(?=['\"]))?(?=(.?))", option, text)
+    long = "|".join(name for name in spelt if "_" in name)
+    if long:
+        text = re.sub(rf"(?<![\w./\\'\"-])({long})(?![\w/\\='\"-]|\.\w)", lambda found: spelt[found[1]], text)
     start = "\n" if after_progress and sys.stderr.isatty() else ""
     print(f"{start}driftline: {text}", file=sys.stderr)
 
 
-def _option(found):
-    name, value, after = found[1].replace("_", "-"), found[2], found[3]
+def _option(spelt, found):
+    name, value, after = spelt[found[1]], found[2], found[3]
     if value == "False":
-        return f"--no-{name}"
-    return f"--{name}" + (" " if value != "True" and after not in (*" ,;:.)", "") else "")
+        return f"--no-{name.removeprefix('--no-').lstrip('-')}"
+    return name + (" " if value != "True" and after not in (*" ,;:.)", "") else "")

@@ -101,6 +101,12 @@ class Corpus:
         """Weights of the distances 1 to `window` as whole numbers, and the number that stands for 1."""
         return pair_units(window)
 
+    def remedy_if_empty(self) -> str:
+        """What to do if no text was found."""
+        days = [str(to_date(day)) if day is not None else "" for day in (self.first, self.last)]
+        asked = f", {' to '.join(days).strip()}" if any(days) else ""
+        return f"check the name of the text column, the dates asked for{asked}, and the tokeniser"
+
     def describe(self) -> dict[str, Any]:
         """What is read and how, for the record."""
         ends = {"start": self.first, "end": self.last}

@@ -13,6 +13,7 @@ from driftline.words.corpus import Corpus
 from driftline.words.counts import Counts
 from driftline.words.dealing import MOST, Deal
 from driftline.words.gathering import Gathered
+from driftline.words.imported import ImportedTokeniser
 from driftline.words.ngram_tables import NgramTable
 from driftline.words.pairing import Pairing, mean_shares
 from driftline.words.parts import Parts, put_together
@@ -32,7 +33,7 @@ def count(
     *,
     step: Step = "document",
     join_days: int = 0,
-    tokenise: Callable[[str], Iterable[str]] | None = None,
+    tokenise: Callable[[str], Iterable[str]] | str | None = None,
     rank: Literal["total", "per-step"] = "total",
     min_count: int = 1,
     stop: Iterable[str] = (),
@@ -59,7 +60,9 @@ def count(
         step: What makes a time step: "document" (all documents of one date), "day", "month", "year",
             "decade", or a number of days. There are no steps without a document.
         join_days: With `step="document"`: documents less than so many days after the last join its step.
-        tokenise: A function from a text to its words; by default `Tokeniser()`, which lowers their case.
+        tokenise: A function from a text to its words; by default `Tokeniser()`, which lowers their case. For
+            scripts without spaces, such as Chinese, one is needed: "jieba:lcut" names a module and a
+            function in it, and works with several processes whatever the function is made of.
         rank: Words are chosen by how often they occur ("total"), or by their mean share of a step
             ("per-step"), so that steps with many texts do not choose alone.
         min_count: Words that occur less often are not chosen.
@@ -89,6 +92,8 @@ def count(
         raise ValueError(f"parts={parts}, but tables of n-grams have no documents to deal; leave parts= away")
     if isinstance(source, Corpus) and tokenise is None:
         tokenise = Tokeniser()
+    if isinstance(tokenise, str):
+        tokenise = ImportedTokeniser(tokenise)
     units, one = source.pair_units(window)
     with Workers(processes) as workers, Spool() as spool, CountReporter(progress) as report:
         texts = Gathered(spool, int(parts))
@@ -146,6 +151,8 @@ def _check_dates(dates, documents, where):
 
 
 def _name(function):
+    if isinstance(function, ImportedTokeniser):
+        return function.name
     if function is None or isinstance(function, Tokeniser):
         return function and repr(function)
     return f"{function.__module__}.{getattr(function, '__qualname__', type(function).__name__)}"

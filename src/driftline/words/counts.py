@@ -15,6 +15,7 @@ from driftline.words.step_counts import StepCounts, mirrored
 from driftline.words.streams import explained
 
 KIND, VERSION = "word-counts", 1
+NAMED = 3  # files that were not read and are named
 EPOCH = np.datetime64("1970-01-01", "D")
 COUNTED = tuple(name for name in DTYPES if name != "days")
 
@@ -160,12 +161,25 @@ class Counts:
 
     @property
     def skipped(self) -> str:
-        """How many documents were left out because they held no word, and where the first is; in words."""
-        many, first = (self.provenance.get(name) for name in ("empty_documents", "first_empty"))
-        if not many:
-            return ""
-        where = f", {'the first at ' if many > 1 else ''}{first}" if first else ""
-        return f"skipped as empty: {many:,}{where}"
+        """How many documents held no word, where the first is, and which files were not read; in words."""
+        return "; ".join(filter(None, (_empty(self.provenance), _unread(self.provenance))))
+
+
+def _empty(provenance):
+    many, first = (provenance.get(name) for name in ("empty_documents", "first_empty"))
+    if not many:
+        return ""
+    where = f", {'the first at ' if many > 1 else ''}{first}" if first else ""
+    return f"skipped as empty: {many:,}{where}"
+
+
+def _unread(provenance):
+    many, names = (provenance.get(name) for name in ("num_skipped_files", "skipped_files"))
+    if not many:
+        return ""
+    # Names of files need not be text, and what is printed must be.
+    few = [name.encode("utf-8", "backslashreplace").decode() for name in names[:NAMED]]
+    return f"files not read: {many:,}, {'such as ' if many > len(few) else ''}{', '.join(few)}"
 
 
 def load_counts(path: str | os.PathLike) -> Counts:

@@ -35,7 +35,9 @@ def period_of(value: Any, form: str | None = None) -> Period:
 
     Reads text such as 1850, 1850-12, 1850-12-31, 1850-1-5, 18501231, 1850/12/31 and
     1850-12-31T10:00:00-04:00, whole numbers such as 1850, and the dates of Python and NumPy. The time of day
-    and its zone are dropped: a text belongs to the day that it names.
+    and its zone are dropped: a text belongs to the day that it names. Decimal years, as numbers or text, are
+    days: 1850.5 is the middle of 1850, and 1850.0 all of it. Text such as 1850.12 may also be a month, and is
+    refused.
 
     Args:
         value: What was found.
@@ -50,7 +52,9 @@ def period_of(value: Any, form: str | None = None) -> Period:
     if isinstance(value, datetime.date):
         day = value.toordinal() - EPOCH
         return Period(day, day)
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, float | np.floating) and np.isfinite(value):
+        if value != int(value):
+            return _decimal(value, form)
         value = int(value)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return _read(f"{value:04d}", form)
@@ -67,11 +71,48 @@ _REMEDY = (
 )
 
 
+_FRACTION = re.compile(r"(?P<year>\d{4})\.(?P<digits>\d+)", re.ASCII)
+
+
+def _decimal(value, form):
+    """The day in a year that is a number with a fraction."""
+    if form is not None:
+        raise ValueError(
+            f"{value!r} is a number, and its last zeros are lost, so that date_format={form!r} may misread "
+            "it; write dates as text"
+        )
+    if not 1000 <= value < 10_000:
+        raise ValueError(f"{value!r} is not a date, nor a decimal year of four digits; {_REMEDY}")
+    return _day_in_year(value)
+
+
+def _day_in_year(value):
+    first, last = _ends(int(value), None, None)
+    day = first.toordinal() - EPOCH + int((value - int(value)) * (last.toordinal() - first.toordinal() + 1))
+    return Period(day, day)
+
+
+def _fraction(year, digits):
+    """What a year and the digits after a dot stand for; two digits that may be a month are not guessed."""
+    if not int(digits):
+        return _read(year, None)
+    if len(digits) == 2 and 1 <= int(digits) <= 12:
+        raise ValueError(
+            f"it may be the month {year}-{digits} or a decimal year: write {year}-{digits} or "
+            f"{year}.{digits}0, or pass date_format='%Y.%m' for months"
+        )
+    return _day_in_year(float(f"{year}.{digits}"))
+
+
 @functools.lru_cache(maxsize=4096)
 def _read(text: str, form: str | None) -> Period:
     try:
         if form is not None:
             return period_of(datetime.datetime.strptime(text.strip(), form))
+        if decimal := _FRACTION.fullmatch(text.strip()):
+            return _fraction(**decimal.groupdict())
+        if re.fullmatch(r"\d{1,3}", text.strip(), re.ASCII):
+            raise ValueError(f"years have four digits: write {int(text):04d} if it is one")
         found = _YEAR_FIRST.fullmatch(text.strip())
         # Six digits could be a year and a month or a short date with a day first: not guessed.
         if found is None:
@@ -132,7 +173,8 @@ def day_in_name(
             raise ValueError(
                 f"date_pattern {pattern.pattern!r} finds nothing in the name; change one of them"
             )
-        return day_of(match[1] if pattern.groups else match[0], form)
+        text = match[1] if pattern.groups else match[0]
+        return day_of(_dashed(text) if form is None else text, form)
     matches = list(_IN_NAME.finditer(name))
     for match in matches:
         if match["turned"]:
@@ -140,7 +182,7 @@ def day_in_name(
         if (text := _with_neighbours(match)) != match[0] and _is_plausible(match[0]):
             raise ValueError(_cut(match[0], text, remedy))
     found = {match[0] for match in matches}
-    days = {day_of(text) for text in found if _is_plausible(text)}
+    days = {day_of(_dashed(text)) for text in found if _is_plausible(text)}
     if len(days) == 1:
         return days.pop()
     what = "no date" if not days else f"more than one date ({', '.join(sorted(found))})"
@@ -212,9 +254,14 @@ def _cut(date, text, remedy):
     )
 
 
+def _dashed(text):
+    """A date in a name with dashes: in 1850.12.txt a month is meant, and no decimal year."""
+    return text.replace(".", "-")
+
+
 def _is_plausible(text):
     try:
-        _read(text, None)
+        _read(_dashed(text), None)
     except ValueError:
         return False
     return True

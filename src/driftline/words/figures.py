@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 COLORS = {"sgi": "#b0b0b0", "sgp": "#d98c00", "dsg-f": "#3a9b6f", "dsg-s": "#1f5fa8", "dsg-s-past": "#7f4fa8"}
 PALETTE = ("#1f5fa8", "#d98c00", "#3a9b6f", "#7f4fa8", "#b8433f", "#5c6b73")
 FEW = 3  # words that occur less often around a date are hardly used there
+YEAR = 365.2425  # days
+MARGIN = 0.2  # share of the time from first to last that a picture may go beyond them
+CALENDAR = np.array(["0001-01-01", "9999-12-31"], "datetime64[D]").astype(np.int64)
 REACH = 0.05  # share of all steps that is around a date, on either side
 
 
@@ -34,8 +37,12 @@ def draw_scores(
         beside: Dates and scores of some of the methods that somebody else found, drawn dashed.
     """
     figure, ax = new_figure()
-    for name, (dates, scores) in (beside or {}).items():
-        ax.plot(dates, scores, linewidth=0.9, color=COLORS[name], linestyle=(0, (3, 2)), alpha=0.6)
+    others = {name: np.asarray(dates, "datetime64[D]") for name, (dates, _) in (beside or {}).items()}
+    axis = _axis(evaluation.dates, *others.values())
+    for name, (_, scores) in (beside or {}).items():
+        ax.plot(
+            axis(others[name]), scores, linewidth=0.9, color=COLORS[name], linestyle=(0, (3, 2)), alpha=0.6
+        )
     zero = float(np.log(0.5))
     ax.axhline(zero, color="0.6", linewidth=0.8, linestyle=":")
     for name, found in evaluation.methods.items():
@@ -43,7 +50,7 @@ def draw_scores(
         style: dict[str, Any] = {"marker": "o", "markersize": 4, "zorder": 3} if few else {"alpha": 0.85}
         label = f"{name}  {evaluation.mean(name):.4f}"
         ax.plot(
-            evaluation.dates[found.steps],
+            axis(evaluation.dates[found.steps]),
             found.scores,
             linewidth=1.3,
             color=COLORS[name],
@@ -80,19 +87,21 @@ def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, titl
     figure, ax = new_figure()
     ax.axhline(0.0, color="0.6", linewidth=0.8, linestyle=":")
     ends = []
+    axis = _axis(*(pair.dates for pair in found))
     for k, pair in enumerate(found):
+        dates = axis(pair.dates)
         color = PALETTE[k % len(PALETTE)]
         used = _in_use(pair)
         if pair.lower is not None and pair.upper is not None:
             for where, alpha in ((None, 0.06), (used, 0.16)):
                 ax.fill_between(
-                    pair.dates, pair.lower, pair.upper, where=where, color=color, alpha=alpha, linewidth=0
+                    dates, pair.lower, pair.upper, where=where, color=color, alpha=alpha, linewidth=0
                 )
-        ax.plot(pair.dates, pair.mean, color=color, linewidth=1.1, alpha=0.6, linestyle=(0, (4, 2)))
-        ax.plot(pair.dates, np.where(used, pair.mean, np.nan), color=color, linewidth=2.2)
+        ax.plot(dates, pair.mean, color=color, linewidth=1.1, alpha=0.6, linestyle=(0, (4, 2)))
+        ax.plot(dates, np.where(used, pair.mean, np.nan), color=color, linewidth=2.2)
         known = pair.mean[np.isfinite(pair.mean)]
         ends.append((float(known[-1]) if len(known) else 0.0, f"{pair.a} – {pair.b}", color))
-    _label_ends(ax, found[0].dates[-1], ends)
+    _label_ends(ax, axis(found[0].dates)[-1], ends)
     names = " and ".join((found[0].a, found[0].b)) if len(found) == 1 else "some pairs of words"
     ax.set_title(title or f"Similarity of {names}", loc="left", fontweight="bold")
     has_band = any(pair.lower is not None for pair in found)
@@ -102,6 +111,18 @@ def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, titl
         note += "\nThe less is known of a word, the nearer its cosine is to zero."
     ax.annotate(note, (0.0, -0.1), xycoords="axes fraction", fontsize=8, color="0.4", va="top")
     _write(figure, Path(path))
+
+
+def _axis(*dates):
+    """What turns dates into places on the axis: dates, or years as numbers near the ends of the calendar.
+
+    Matplotlib looks for ticks a little beyond the data, and has no dates before the year 1 or after 9999.
+    """
+    days = np.concatenate(dates).astype("datetime64[D]").astype(np.int64)
+    beyond = MARGIN * (days.max() - days.min()) + YEAR
+    if CALENDAR[0] <= days.min() - beyond and days.max() + beyond <= CALENDAR[1]:
+        return lambda some: some
+    return lambda some: 1970.0 + some.astype("datetime64[D]").astype(np.int64) / YEAR
 
 
 def _write(figure, path):

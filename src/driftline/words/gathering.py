@@ -5,12 +5,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from driftline.words.copies import warn_of_copies
 from driftline.words.encoding import Encoded, Numbering
 from driftline.words.progress import CountReporter
+from driftline.words.scripts import warn_of_unspaced
 from driftline.words.spool import Spool
 from driftline.words.steps import Steps
 from driftline.words.streams import Tally, digest_of
-from driftline.words.tokens import MARK
+from driftline.words.tokens import MARK, Tokeniser
 from driftline.words.workers import Workers
 
 LISTED = 1000  # files that are named one by one in the provenance
@@ -29,6 +31,10 @@ class Source(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """What is read and how."""
+        ...
+
+    def remedy_if_empty(self) -> str:
+        """What to do if nothing was found."""
         ...
 
 
@@ -69,10 +75,10 @@ class Gathered:
             report.update("reading", self.num_tokens, share)
         if not self._by_day:
             what = f"all {self.num_empty} documents are empty" if self.num_empty else "there is no document"
-            raise ValueError(
-                f"{self.where}{what}; check the name of the text column, the dates asked for, "
-                "and the tokeniser"
-            )
+            raise ValueError(f"{self.where}{what}; {source.remedy_if_empty()}")
+        warn_of_copies(self._tally.files)
+        if isinstance(tokenise, Tokeniser):
+            warn_of_unspaced(self.words, self.totals.tolist())
 
     @property
     def where(self) -> str:
@@ -105,6 +111,8 @@ class Gathered:
             "source": source.describe(),
             "files": [record._asdict() for record in files] if len(files) <= LISTED else [],
             "num_files": len(files),
+            "skipped_files": self._tally.skipped[:LISTED],
+            "num_skipped_files": len(self._tally.skipped),
             "sha256": digest_of(files) if files else None,
             "empty_documents": self.num_empty,
             "first_empty": self.first_empty,

@@ -1,17 +1,22 @@
 """`words.ngrams`: tables of n-grams by year, as Google Books publishes them."""
 
+import codecs
 import contextlib
 import dataclasses
+import itertools
 import os
 from collections.abc import Iterator, Sequence
 from math import lcm
 from pathlib import Path
 from typing import Any, Literal
 
-from driftline.words import streams
+from driftline.words import pipes, streams
+from driftline.words.copies import refuse_twice
 from driftline.words.encoding import pair_units
 from driftline.words.ngram_lines import LineParser, Ngram, NgramLines
 from driftline.words.streams import Limits, Tally
+
+PEEK = 1 << 20  # bytes that are looked at for the years that there are
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,6 +30,7 @@ class NgramTable:
         parser: How a line is read.
         overlap: What is done about the pairs that several n-grams share.
         limits: When to refuse a file.
+        skipped: Names of what is in the folder and not read.
     """
 
     folder: Path
@@ -33,6 +39,7 @@ class NgramTable:
     parser: LineParser
     overlap: str
     limits: Limits
+    skipped: tuple[str, ...] = ()
 
     def __iter__(self) -> Iterator[Ngram]:
         for batch in self.batches(Tally(), 1 << 20):
@@ -41,10 +48,13 @@ class NgramTable:
     def batches(self, tally: Tally, size: int) -> Iterator[NgramLines]:
         """Lines in groups of about `size` bytes, for the counter."""
         tally.bytes_total = streams.total_size(list(self.paths))
+        tally.skipped += self.skipped
         for path in self.paths:
             name = path.relative_to(self.folder).as_posix()
             group, first, room = [], 1, size
             for line in streams.lines(path, name, tally, self.limits):
+                if first == 1 and not group:
+                    line = line.removeprefix(codecs.BOM_UTF8)
                 group.append(line)
                 room -= len(line)
                 if room <= 0:
@@ -66,6 +76,21 @@ class NgramTable:
         shared = [max(self.order - distance, 1) for distance in range(1, window + 1)]
         scale = lcm(*shared)
         return tuple(unit * scale // count for unit, count in zip(units, shared, strict=True)), one * scale
+
+    def remedy_if_empty(self) -> str:
+        """What to do if no n-gram was found: which years there are, if others were asked for."""
+        if self.parser.years is None:
+            return "check that these are tables of n-grams with words in them, and the tags asked for"
+        first, last = self.parser.years
+        everything = dataclasses.replace(self.parser, years=None)
+        years = [
+            year
+            for batch in itertools.islice(self.batches(Tally(), PEEK), 3)
+            for gram in everything.ngrams(batch)
+            for year in gram.years
+        ]
+        there = f", but begin with n-grams of {min(years)} to {max(years)}" if years else ""
+        return f"the tables have none of the years {first} to {last}{there}: change years="
 
     def describe(self) -> dict[str, Any]:
         """What is read and how, for the record."""
@@ -94,7 +119,8 @@ def ngrams(
     text it was made from, but for its ends; 5-grams then give all pairs in a window of 4 the weight 1/4.
 
     Args:
-        path: A file, a folder whose files are all such tables, or several files.
+        path: A file, a folder whose files are all such tables, or several files; pipes are copied to
+            temporary files. Folders in the folder, and files that begin with a dot, are not read.
         years: The first and last year that count.
         case: "lower" to put words in lower case, "keep" to leave them.
         tags: What to do with parts of speech, as in fish_NOUN: "drop" leaves tagged n-grams out, since the
@@ -113,26 +139,42 @@ def ngrams(
     if years is not None and not 1 <= years[0] <= years[1] <= 9999:
         raise ValueError(f"years={years!r}; pass the first and the last year, such as (1800, 2008)")
     limits = Limits() if limits is None else limits
-    folder, paths = _paths(path)
-    order = _order(paths, limits)
+    named, skipped = _named(path)
+    copies = {each: pipes.copy_pipe(each) for each in named if pipes.is_pipe(each)}
+    try:
+        paths = tuple(copies.get(each, each) for each in named)
+        _check_paths(path, paths)
+        order = _order(paths, limits)
+    except BaseException:
+        for copy in copies.values():
+            pipes.remove(copy)
+        raise
     parser = LineParser(order, case, tags, None if years is None else (int(years[0]), int(years[1])))
-    return NgramTable(folder, paths, order, parser, overlap, limits)
+    folder = Path(os.path.commonpath({each.parent for each in paths}))
+    table = NgramTable(folder, paths, order, parser, overlap, limits, skipped)
+    for copy in copies.values():
+        pipes.remove_with(table, copy)
+    return table
 
 
-def _paths(path):
+def _named(path):
+    """The files that a path leads to, and the names of what is beside them and not read."""
     if not isinstance(path, str | os.PathLike):
-        paths = tuple(Path(each) for each in path)
-    elif Path(path).is_dir():
-        paths = tuple(sorted(file for file in Path(path).iterdir() if file.is_file() and file.name[0] != "."))
-    else:
-        paths = (Path(path),)
+        return tuple(Path(each) for each in path), ()
+    if not Path(path).is_dir():
+        return (Path(path),), ()
+    inside = sorted(each for each in Path(path).iterdir() if not each.name.startswith("."))
+    files = tuple(each for each in inside if each.is_file())
+    return files, tuple(each.name for each in inside if not each.is_file())
+
+
+def _check_paths(path, paths):
     if not paths:
         raise ValueError(f"{path}: no files in it")
     for each in paths:
         if not each.is_file():
             raise FileNotFoundError(f"there is no file {each}")
-    parents = {each.parent for each in paths}
-    return Path(os.path.commonpath(parents)), paths
+    refuse_twice(paths)
 
 
 def _order(paths, limits):

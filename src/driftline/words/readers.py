@@ -8,6 +8,7 @@ from typing import Any
 
 from driftline.words import streams, tables
 from driftline.words.dates import day_in_name, day_of
+from driftline.words.folders import unlisted
 from driftline.words.streams import Limits, Tally
 from driftline.words.tables import Layout
 
@@ -22,9 +23,11 @@ class Tables:
     date_format: str | None
     layout: Layout
     limits: Limits
+    skipped: tuple[str, ...] = ()
 
     def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
         """Places, days and texts of all rows."""
+        tally.skipped += self.skipped
         tally.bytes_total = streams.total_size(list(self.paths))
         for path in self.paths:
             name = _name(path, self.folder)
@@ -49,9 +52,11 @@ class NamedTexts:
     date_format: str | None
     encoding: str
     limits: Limits
+    skipped: tuple[str, ...] = ()
 
     def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
         """Places, days and texts of all files; every name is checked before the first file is read."""
+        tally.skipped += self.skipped
         tally.bytes_total = streams.total_size(list(self.paths))
         pattern = None if self.date_pattern is None else re.compile(self.date_pattern)
         for path, day in [(path, self._day(path, pattern)) for path in self.paths]:
@@ -88,8 +93,9 @@ class ListedTexts:
 
     def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
         """Names, days and texts of all files that the table names; all rows are checked before the first."""
-        sizes = sum(path.stat().st_size for _, path in self._rows(Tally()))
-        tally.bytes_total = self.table.stat().st_size + sizes
+        paths = [path for _, path in self._rows(Tally())]
+        tally.bytes_total = self.table.stat().st_size + streams.total_size(paths)
+        tally.skipped += unlisted(self.folder.resolve(), set(paths))
         for day, path in self._rows(tally):
             name = _name(path, self.folder.resolve())
             yield name, day, _whole(path, name, self.layout.encoding, tally, self.limits)

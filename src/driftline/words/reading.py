@@ -4,15 +4,17 @@ import os
 import re
 from pathlib import Path
 
+from driftline.words import pipes
 from driftline.words.corpus import Corpus
+from driftline.words.folders import TEXTS, list_folder
 from driftline.words.readers import ListedTexts, NamedTexts, Tables
 from driftline.words.streams import Limits
 from driftline.words.tables import KINDS, Layout, kind_of, suffix_of
 
-TEXTS = (".txt", ".text", ".md")
 APPLIES = {
     "date": "tables",
     "text": "tables",
+    "table": "folders of texts",
     "delimiter": "tables",
     "quoted": "tables",
     "pattern": "folders whose files are not listed by table=",
@@ -41,10 +43,14 @@ def read(
     - a table (.csv, .tsv, .jsonl, .parquet) with a date and a text in every row;
     - a folder of such tables, read one after the other in the order of their names;
     - a folder of texts (.txt, .text, .md) with dates in their names, such as 1850-12-31.txt or
-      speech_1850.txt, or with a table that lists them.
+      speech_1850.txt, or with a table that lists them;
+    - a pipe, or "-" for standard input, with a table of any kind; it is copied to a temporary file at once.
 
-    Each but Parquet, which packs its columns itself, may be packed with gzip or zstd (.gz, .zst). Dates look
-    like 1850, 1850-12, 1850-12-31 or 1850-12-31T10:00; the time of day is dropped. Rows need not be sorted.
+    Files of a folder that are none of these are not read, and the counts say which; hidden files, whose names
+    begin with a dot, are left out without a word. Links to folders are not followed. Each but Parquet, which
+    packs its columns itself, may be packed with gzip or zstd (.gz, .zst). Dates look like 1850, 1850-12,
+    1850-12-31 or 1850-12-31T10:00; the time of day is dropped. 1850.5 is the middle of 1850. Rows need not be
+    sorted.
 
     Args:
         path: A file or a folder.
@@ -69,6 +75,10 @@ def read(
     limits = Limits() if limits is None else limits
     layout = Layout(encoding, delimiter, quoted)
     _check(layout, date_pattern, date_format)
+    columns = date or "date", text or "text"
+    if pipes.is_pipe(path):
+        _refuse(f"{path} is one table", table=table, pattern=pattern, date_pattern=date_pattern)
+        return _from_pipe(path, columns, date_format, layout, limits)
     if not path.is_file() and not path.is_dir():
         raise FileNotFoundError(f"there is no file or folder {path}")
     if table is not None:
@@ -76,15 +86,14 @@ def read(
         _refuse(f"table= lists the files of {path}", pattern=pattern, date_pattern=date_pattern)
         columns = date or "date", text or "file"
         return Corpus(ListedTexts(path, Path(table), columns, date_format, layout, limits))
-    columns = date or "date", text or "text"
     if path.is_file():
         _check_file(path)
         _refuse(f"{path} is one table", pattern=pattern, date_pattern=date_pattern)
         return Corpus(Tables(path.parent, (path,), columns, date_format, layout, limits))
-    texts, shards = _files(path, "**/*" if pattern is None else pattern)
+    texts, shards, skipped = list_folder(path, pattern)
     if not texts:
         _refuse(f"{path} is a folder of tables", date_pattern=date_pattern)
-        return Corpus(Tables(path, shards, columns, date_format, layout, limits))
+        return Corpus(Tables(path, shards, columns, date_format, layout, limits, skipped))
     what = f"{path} is a folder of texts, of which table= lists none"
     _refuse(what, date=date, text=text, delimiter=delimiter, quoted=quoted)
     if date_format is not None and date_pattern is None:
@@ -92,7 +101,19 @@ def read(
             f"date_format={date_format!r} alone does not say where in the names of {path} the dates are; "
             r"pass date_pattern= too, as in date_pattern=r'\d+-\d+-\d{4}'"
         )
-    return Corpus(NamedTexts(path, texts, date_pattern, date_format, encoding, limits))
+    return Corpus(NamedTexts(path, texts, date_pattern, date_format, encoding, limits, skipped))
+
+
+def _from_pipe(path, columns, date_format, layout, limits):
+    copy = pipes.copy_pipe(path)
+    try:
+        copy = pipes.with_suffix(copy, limits)
+        reader = Tables(copy.parent, (copy,), columns, date_format, layout, limits)
+    except BaseException:
+        pipes.remove(copy)
+        raise
+    pipes.remove_with(reader, copy)
+    return Corpus(reader)
 
 
 def _refuse(what, **options):
@@ -111,29 +132,6 @@ def _check_file(path):
         raise ValueError(f"{path} is one text, and so one time step; pass a folder of such texts")
     if kind_of(path) is None:
         raise ValueError(f"{path}: {suffix_of(path)!r} is no kind of table that is known; {_known()}")
-
-
-def _files(folder, pattern):
-    if not pattern or Path(pattern).is_absolute():
-        raise ValueError(f"pattern={pattern!r}; it is relative to the folder, such as '*.txt'")
-    files = sorted(
-        file
-        for file in folder.glob(pattern)
-        if file.is_file() and not any(part.startswith(".") for part in file.relative_to(folder).parts)
-    )
-    texts = tuple(file for file in files if suffix_of(file) in TEXTS)
-    shards = tuple(file for file in files if kind_of(file))
-    if not texts and not shards:
-        raise ValueError(
-            f"{folder}: none of its {len(files)} files that match {pattern!r} is a text ({', '.join(TEXTS)}) "
-            "or a table; rename them, or pass pattern="
-        )
-    if texts and shards:
-        raise ValueError(
-            f"{folder} holds texts, such as {texts[0].name}, and tables, such as {shards[0].name}; pass "
-            f"pattern='**/*{suffix_of(texts[0])}' to read the ones, or table= if a table lists the others"
-        )
-    return texts, shards
 
 
 def _check(layout, date_pattern, date_format):

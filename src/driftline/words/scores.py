@@ -153,12 +153,24 @@ def check_scores(path: str | os.PathLike, resume: bool) -> None:
         raise FileNotFoundError(
             f"there are no scores {os.fspath(path)} to go on from; begin without resume=True"
         )
+    if Path(path).exists() and not resume:
+        _refuse_other(path)
     missing = [] if resume else unfinished(path)
     if missing:
         raise ValueError(
             f"{os.fspath(path)} is unfinished, without {', '.join(missing)}: go on with resume=True, or "
             "delete it first"
         )
+
+
+def _refuse_other(path):
+    """Refuse to write over a file that holds something else."""
+    try:
+        Evaluation.load(path)
+    except ValueError as error:
+        raise ValueError(
+            f"{os.fspath(path)} is no file of scores and would be overwritten; name another place, or move it"
+        ) from error
 
 
 def unfinished(path: str | os.PathLike) -> list[str]:

@@ -6,6 +6,7 @@ import numpy as np
 
 Step = Literal["document", "day", "month", "year", "decade"] | int
 NAMES = ("document", "day", "month", "year", "decade")
+FIRST_DAY = np.datetime64("0001-01-01", "D")  # there is no year 0, with which the first decade would begin
 
 
 class Steps(NamedTuple):
@@ -64,6 +65,7 @@ def _periods(dates, step):
     """The first day of each date's period."""
     if step == "decade":
         years = dates.astype("datetime64[Y]")
-        return (years - (years.astype(int) + 1970) % 10).astype("datetime64[D]")
+        begins = (years - (years.astype(int) + 1970) % 10).astype("datetime64[D]")
+        return np.maximum(begins, FIRST_DAY)
     unit = {"day": "D", "month": "M", "year": "Y"}[step]
     return dates.astype(f"datetime64[{unit}]").astype("datetime64[D]")

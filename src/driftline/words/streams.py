@@ -6,7 +6,7 @@ import errno
 import hashlib
 import os
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -48,11 +48,13 @@ class Tally:
         bytes_total: Bytes that the source has on disk, if it is known.
         bytes_read: How many of them have been read.
         files: The files that have been read to their ends.
+        skipped: Names of files beside them that are not read.
     """
 
     bytes_total: int = 0
     bytes_read: int = 0
     files: list[FileRecord] = dataclasses.field(default_factory=list)
+    skipped: list[str] = dataclasses.field(default_factory=list)
 
 
 class _Metered:
@@ -75,7 +77,7 @@ class _Metered:
         self._tally.files.append(FileRecord(name, self.consumed, self._digest.hexdigest()))
 
 
-def chunks(path: Path, name: str, tally: Tally, limits: Limits) -> Iterator[bytes]:
+def chunks(path: Path, name: str, tally: Tally, limits: Limits) -> Generator[bytes, None, None]:
     """The unpacked content of a file, piece by piece; gzip and zstd are known by their first bytes.
 
     Args:

@@ -4,8 +4,10 @@ import collections
 import concurrent.futures
 import contextlib
 import multiprocessing
+import os
 import pickle
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -26,10 +28,7 @@ class Workers:
         self._pool = None
         if processes > 1:
             context = multiprocessing.get_context("spawn")
-            # Ctrl-C reaches all processes of a terminal; this one stops the others.
-            self._pool = concurrent.futures.ProcessPoolExecutor(
-                processes, context, initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
-            )
+            self._pool = concurrent.futures.ProcessPoolExecutor(processes, context, initializer=_prepare)
 
     def __enter__(self):
         return self
@@ -52,6 +51,21 @@ class Workers:
                     yield waiting.popleft().result()
             while waiting:
                 yield waiting.popleft().result()
+
+
+def _prepare():
+    """What a worker does first."""
+    # Ctrl-C reaches all processes of a terminal; the one that started this stops it.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent():
+    """End this process when the one that started it is gone, even if it was killed and could say nothing."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _check_picklable(function):

@@ -1,5 +1,6 @@
 import csv
 import gzip
+import re
 
 import numpy as np
 import pytest
@@ -119,7 +120,7 @@ def test_packed_files_are_read(tmp_path):
 def test_words_with_spaces_are_refused(atlas, tmp_path):
     fields = {name: getattr(atlas, name) for name in atlas.__dataclass_fields__}
     spaced = Atlas(**(fields | {"vocabulary": ("the", "new york", "x")}))
-    with pytest.raises(ValueError, match="the word 'new york' has a space, .* use format='csv' or 'npz'"):
+    with pytest.raises(ValueError, match="the word 'new york' has ' ' in it, .* use format='csv' or 'npz'"):
         spaced.export(tmp_path / "out")
     assert list(tmp_path.iterdir()) == []
     spaced.export(tmp_path / "x.csv", "csv")
@@ -173,3 +174,20 @@ def test_folders_of_another_form_are_refused(tmp_path):
         import_word2vec({1900: tmp_path / "old.txt", "1900-01-01": tmp_path / "other.txt"})
     with pytest.raises(FileNotFoundError, match="there is no file"):
         import_word2vec({1900: tmp_path / "gone.txt"})
+
+
+@pytest.mark.parametrize("mark", ["\r", "\r\n", "\n", "\x0b", "\x1c", "\x85", "\u2028", "\0", "\ud800"])
+@pytest.mark.parametrize("format", ["word2vec", "csv", "npz"])
+def test_odd_words_are_read_back_or_refused_by_name(independent, tmp_path, mark, format):
+    fields = {name: getattr(independent, name) for name in independent.__dataclass_fields__}
+    for word in (f"new{mark}york", f"york{mark}"):
+        odd = Atlas(**(fields | {"vocabulary": ("the", word, "x")}))
+        place = tmp_path if format == "word2vec" else tmp_path / f"x.{format}"
+        is_lost = format == "word2vec" or mark in "\0\ud800" or (format == "csv" and "\r" in mark)
+        if is_lost:
+            with pytest.raises(ValueError, match=re.escape(f"the word {word!r} has {mark[0]!r} in it")):
+                odd.export(place, format)
+            assert list(tmp_path.iterdir()) == []
+        else:
+            odd.export(place, format)
+            assert set(import_vectors(place).vocabulary) == {"the", word, "x"}

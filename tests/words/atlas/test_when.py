@@ -21,7 +21,7 @@ DECADES = np.array(["1890-01-01", "1900-01-01", "1910-01-01"], "datetime64[D]")
         (1907, 3),
         (1904, 2),
         (1899, 0),
-        (1915, 3),
+        (1912, 3),
     ],
 )
 def test_the_nearest_step_is_taken(when, step):
@@ -47,11 +47,24 @@ def test_dates_far_outside_are_refused():
         step_of(DATES, 1885)
     with pytest.raises(ValueError, match="2000 is .* days from the nearest step, 1910-06-01"):
         step_of(DATES, 2000)
+    # One gap of eight years does not let everything in that is eight years away: the median is 640 days.
+    with pytest.raises(ValueError, match="1915 is 1,675 days .* the steps go from 1900-03-01 to 1910-06-01"):
+        step_of(DATES, 1915)
     with pytest.raises(ValueError, match="'soon' is not a date .* the steps go from 1900-03-01"):
         step_of(DATES, "soon")
     assert step_of(DATES[:1], 1901) == 0
     with pytest.raises(ValueError, match="1903 is"):
         step_of(DATES[:1], 1903)
+
+
+def test_how_far_outside_a_date_may_be_follows_from_the_length_of_a_step():
+    months = np.array(["2000-01-01", "2000-02-01", "2000-03-01"], "datetime64[D]")
+    assert step_of(months, "2000-04-15", "month") == 2
+    with pytest.raises(ValueError, match="2000-07-01"):
+        step_of(months, "2000-07-01", "month")
+    assert step_of(DECADES, 1925, "decade") == 2
+    with pytest.raises(ValueError, match="1935"):
+        step_of(DECADES, 1935, "decade")
 
 
 @pytest.mark.parametrize(

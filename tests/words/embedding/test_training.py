@@ -1,6 +1,7 @@
 """`words.fit`: results, interruptions, and what it refuses."""
 
 import itertools
+import signal
 
 import numpy as np
 import pytest
@@ -268,11 +269,40 @@ def test_nothing_lies_beside_a_checkpoint(counts, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["part"]
 
 
-def test_a_full_disk_is_named_with_the_remedy(counts, tmp_path, monkeypatch):
+def test_a_full_disk_is_named_with_the_remedy_and_the_fit_goes_on(counts, tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
+    options = {"dim": 2, "passes": (1, 1, 0), "progress": False}
+    expected = words.fit(counts, **options)
     monkeypatch.setattr(checkpoints.mapped, "write", full)
-    with pytest.raises(OSError, match=r"could not save the fit to .*part.*checkpoint="):
-        words.fit(counts, dim=2, passes=(1, 1, 0), checkpoint=tmp_path / "part", every=0.0, progress=False)
+    with pytest.warns(UserWarning, match=r"could not save the fit to .*part.*checkpoint=; the fit goes on"):
+        atlas = words.fit(counts, checkpoint=tmp_path / "part", every=0.0, **options)
+    np.testing.assert_array_equal(atlas.words.mean, expected.words.mean)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_stops_the_fit_at_the_end_of_a_pass_with_a_checkpoint(counts, tmp_path, number):
+    before = signal.getsignal(number)
+
+    def stop(progress):
+        if progress.done == 2:
+            signal.raise_signal(number)
+
+    options = {"dim": 2, "passes": (2, 2, 0), "checkpoint": tmp_path / "part"}
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        words.fit(counts, progress=stop, **options)
+    assert stopped.value.args == (number,)
+    assert signal.getsignal(number) == before
+    assert len(words.fit(counts, resume=True, progress=False, **options).history["done"])
+
+
+def test_a_program_that_minds_sigterm_itself_goes_on_doing_so(counts):
+    told = []
+    before = signal.signal(signal.SIGTERM, lambda *_: told.append("asked"))
+    try:
+        words.fit(counts, dim=2, passes=(1, 1, 0), progress=lambda _: signal.raise_signal(signal.SIGTERM))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert "asked" in told

@@ -1,6 +1,7 @@
 """`driftline words changed`: words ranked by their change, with the probability that it is not noise."""
 
 import argparse
+import dataclasses
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +45,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         "--stop",
         type=Path,
         metavar="FILE",
-        help="do not list these words, one on each line (in any case, if the atlas has lower case only)",
+        help="leave out these words, one on each line (in any case, if the atlas has lower case only)",
     )
     add("--json", action="store_true", help="print JSON, with all numbers")
     parser.set_defaults(run=run)
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = atlas.changed(
         arguments.start,
         arguments.end,
-        n=arguments.number + len(stop),
+        n=len(atlas.vocabulary) if stop else arguments.number,
         min_count=arguments.min_count,
         window=arguments.window,
         probability=arguments.probability,
@@ -71,6 +72,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def without(found: "Changed", stop: Collection[str], number: int) -> "Changed":
-    """The first words of a ranking that are not in a list."""
+    """The first words of a whole ranking that are not in a list, and how many of those there are.
+
+    Args:
+        found: All words that were compared.
+        stop: Words to leave out.
+        number: How many to keep of the others.
+    """
+    if not stop:
+        return with_rows(found, range(min(number, len(found.words))))
     kept = [row for row, word in enumerate(found.words) if word not in stop]
-    return with_rows(found, kept[:number])
+    likely = found.probabilities
+    num_changed = None if likely is None else int((likely[kept] >= found.threshold).sum())
+    shown = with_rows(found, kept[:number])
+    return dataclasses.replace(shown, num_compared=len(kept), num_changed=num_changed)

@@ -1,21 +1,26 @@
 """`driftline words count`: dated texts or n-gram tables in, one file of counts out."""
 
 import argparse
+import os
 import shlex
+import sys
 import time
 from pathlib import Path
 
 from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step, word_list
+from driftline.cli.words.locks import only_one
 
 EPILOG = """\
 TEXTS is a table (.csv, .tsv, .jsonl, .parquet), a folder of tables, or a folder of texts (.txt, .md) with
 dates in their names or in a --table; each but Parquet may be packed with gzip or zstd. Dates look like 1850,
-1850-12 or 1850-12-31.
+1850-12 or 1850-12-31; 1850.5 is the middle of 1850. - reads a table from standard input.
 
 examples:
   driftline words count speeches.csv --date day --text speech --step year -o speeches.driftline
   driftline words count letters/ --table letters.csv --join-days 7 -o letters.driftline
   driftline words count eng-5gram-* --ngrams --years 1800 2008 --rank per-step -o books.driftline
+  zcat speeches.csv.gz | driftline words count - -o speeches.driftline
+  driftline words count news.jsonl --tokenise jieba:lcut --processes 4 -o news.driftline
   driftline words count --sotu --end 2016 --join-days 7 -o sotu.driftline
 """
 OF_FILES = (
@@ -43,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("texts", metavar="TEXTS", nargs="*", type=Path, help="a file or a folder")
+    parser.add_argument("texts", metavar="TEXTS", nargs="*", type=Path, help="a file, a folder, or -")
     parser.add_argument("-o", "--out", type=Path, required=True, help="file for the counts")
     _add_counting(parser.add_argument_group("counting"))
     _add_files(parser.add_argument_group("tables and folders of texts"))
@@ -63,9 +68,11 @@ def _add_counting(group):
     add("--stop", type=Path, metavar="FILE", help="leave out these words, one on each line")
     what = "choose words by how often they occur, or by their mean share of a step (%(default)s)"
     add("--rank", choices=("total", "per-step"), default="total", help=what)
-    add("--case", choices=("lower", "keep"), default="lower", help="case of words (%(default)s)")
     what = "deal the documents of a step into at most N parts, to shuffle their dates later (%(default)s)"
     add("--parts", type=int, default=1, metavar="N", help=what)
+    add("--case", choices=("lower", "keep"), help="case of words (lower)")
+    what = "cut texts with a function of your own, from a text to a list of words, such as jieba:lcut"
+    add("--tokenise", metavar="MODULE:FUNCTION", help=what)
     add("--processes", type=int, default=1, metavar="N", help="how many share the work (%(default)s)")
 
 
@@ -107,13 +114,18 @@ def _add_other(group):
 
 def run(arguments: argparse.Namespace) -> int:
     """Count, write the counts, and say what was found."""
+    listed = [arguments.vocabulary, arguments.stop, arguments.table]
+    check_out(arguments.out, [*arguments.texts, *(path for path in listed if isinstance(path, Path))])
+    with only_one(arguments.out):
+        return _count(arguments)
+
+
+def _count(arguments):
     from driftline import words
 
     vocabulary, stop = arguments.vocabulary, arguments.stop
-    listed = [path for path in (vocabulary, stop, arguments.table) if isinstance(path, Path)]
-    check_out(arguments.out, [*arguments.texts, *listed])
-    lower = arguments.case == "lower"
-    tokenise = None if arguments.ngrams else words.Tokeniser(lower)
+    lower = arguments.case != "keep"
+    tokenise = None if arguments.ngrams else _tokeniser(arguments)
     source = _source(arguments)
     if isinstance(vocabulary, Path):
         vocabulary = word_list(vocabulary, tokenise, lower, "--vocabulary")
@@ -141,6 +153,19 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _tokeniser(arguments):
+    """What cuts texts; modules are looked for in the folder where the user is, too."""
+    from driftline.words.imported import ImportedTokeniser
+    from driftline.words.tokens import Tokeniser
+
+    if arguments.tokenise is None:
+        return Tokeniser(lower=arguments.case != "keep")
+    _refuse(arguments, ("case",), "words of --tokenise, which stay as they are")
+    if "" not in sys.path and os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+    return ImportedTokeniser(arguments.tokenise)
+
+
 def _source(arguments):
     from driftline import words
 
@@ -148,11 +173,11 @@ def _source(arguments):
     if arguments.ngrams:
         if arguments.parts != 1:
             raise ValueError("--parts is not for tables of n-grams, which have no documents to deal")
-        _refuse(arguments, ("sotu", *OF_FILES, *OF_DATES), "tables of n-grams")
+        _refuse(arguments, ("sotu", "tokenise", *OF_FILES, *OF_DATES), "tables of n-grams")
         if not arguments.texts:
             raise ValueError("which tables of n-grams? name one or more, or their folder")
         paths = arguments.texts if len(arguments.texts) > 1 else arguments.texts[0]
-        return words.ngrams(paths, case=arguments.case, **options, **_given(arguments, OF_NGRAMS))
+        return words.ngrams(paths, case=arguments.case or "lower", **options, **_given(arguments, OF_NGRAMS))
     _refuse(arguments, OF_NGRAMS, "texts, but for tables of n-grams; add --ngrams")
     if arguments.sotu:
         _refuse(arguments, ("texts", *OF_FILES, *OF_LIMITS), "--sotu, which has its own texts")

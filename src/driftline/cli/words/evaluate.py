@@ -5,8 +5,10 @@ import os
 import sys
 from pathlib import Path
 
+from driftline.cli.stopping import stopped_by
 from driftline.cli.words import model
-from driftline.cli.words.inputs import check_out, chosen_steps
+from driftline.cli.words.inputs import check_out, chosen_steps, read_counts
+from driftline.cli.words.locks import only_one
 from driftline.words import settings
 
 TABLE, PICTURE = "scores.json", "scores.png"
@@ -70,13 +72,14 @@ def run(arguments: argparse.Namespace) -> int:
     table, picture = (arguments.out / name for name in (TABLE, PICTURE))
     counts, options = _prepare(arguments, table)
     try:
-        found = _compare(counts, arguments.methods, options)
-    except KeyboardInterrupt:
+        with only_one(table):
+            found = _compare(counts, arguments.methods, options)
+    except KeyboardInterrupt as stop:
         if not arguments.resume and not unfinished(table):
             raise
         remedy = "the same command with --resume goes on from there"
         print(f"driftline: interrupted; what is done is in {table}: {remedy}", file=sys.stderr)
-        return 130
+        return stopped_by(stop)
     print(found, flush=True)  # first, since what follows can fail
     found.save(table)
     found.plot(picture)
@@ -86,7 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _prepare(arguments, table):
     """The counts, and the options of `words.evaluate`; what would stop it is refused now."""
-    from driftline import words
     from driftline.words.evaluation import check_steps, settings_of_each
     from driftline.words.figures import new_figure
     from driftline.words.scores import check_scores
@@ -97,7 +99,7 @@ def _prepare(arguments, table):
     chosen = settings_of_each(arguments.methods, passes, options)
     _check_folder(arguments.out, arguments.counts)
     check_scores(table, arguments.resume)
-    counts = words.load_counts(arguments.counts)
+    counts = read_counts(arguments.counts)
     hold_out = None if arguments.hold_out is None else chosen_steps(arguments.hold_out, len(counts))
     check_steps(counts, chosen, hold_out)
     _make(arguments.out)

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from driftline.cli.words.answers import size_of
-from driftline.cli.words.inputs import check_out
+from driftline.cli.words.inputs import DATE, check_out
 
 FORMATS = ("word2vec", "csv", "npz")
 
@@ -24,7 +24,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("-o", "--out", type=Path, required=True, metavar="PATH", help=what)
     what = "word2vec text, CSV with a line for each date and word, or NumPy arrays (%(default)s)"
     add("--format", choices=FORMATS, default=FORMATS[0], help=what)
-    add("--at", nargs="+", metavar="DATE", help="some dates only, such as 1900")
+    add("--at", type=DATE, nargs="+", metavar="DATE", help="some dates only, such as 1900")
     parser.set_defaults(run=run)
 
 

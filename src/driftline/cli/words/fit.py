@@ -7,15 +7,18 @@ import sys
 import time
 from pathlib import Path
 
+from driftline.cli.stopping import stopped_by
 from driftline.cli.words import model
 from driftline.cli.words.answers import size_of
-from driftline.cli.words.inputs import check_out, chosen_steps
+from driftline.cli.words.inputs import check_out, chosen_steps, read_counts
+from driftline.cli.words.locks import only_one
 from driftline.words.settings import METHODS
 
 PART = ".part"
 EPILOG = """\
-A fit saves its state to a checkpoint now and then, and when Ctrl-C stops it. After that, or after a crash,
-the same command with --resume goes on, and the atlas will be the same as without the interruption.
+A fit saves its state to a checkpoint now and then, and when Ctrl-C or SIGTERM stops it (exit codes 130 and
+143). After that, or after a crash, the same command with --resume goes on, and the atlas will be the same as
+without the interruption.
 
 examples:
   driftline words fit sotu.driftline -o sotu.atlas
@@ -56,11 +59,17 @@ def _add_run(group):
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, write the atlas, and say what came of it; Ctrl-C leaves a checkpoint behind."""
-    from driftline import words
-
     checkpoint = arguments.checkpoint or Path(f"{arguments.out}{PART}")
     _check_places(arguments, checkpoint)
-    counts = words.load_counts(arguments.counts)
+    with only_one(arguments.out), only_one(checkpoint):
+        _check_checkpoint(arguments, checkpoint)
+        return _fit(arguments, checkpoint)
+
+
+def _fit(arguments, checkpoint):
+    from driftline import words
+
+    counts = read_counts(arguments.counts)
     held_out = chosen_steps(arguments.hold_out or [], len(counts))
     _print_memory(counts, arguments, held_out)
     started = time.monotonic()
@@ -76,12 +85,12 @@ def run(arguments: argparse.Namespace) -> int:
             every=arguments.every,
         )
         atlas.save(arguments.out)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         if not checkpoint.exists():
             raise
         remedy = "the same command with --resume goes on from there"
         print(f"driftline: interrupted; what is done is in {checkpoint}: {remedy}", file=sys.stderr)
-        return 130
+        return stopped_by(stop)
     checkpoint.unlink(missing_ok=True)
     for path in (checkpoint, arguments.out):
         _remove_halves(path)
@@ -96,6 +105,9 @@ def _check_places(arguments, checkpoint):
         raise ValueError(f"checkpoint={str(checkpoint)!r} is the file for the atlas; name another")
     if not arguments.every >= 0:
         raise ValueError(f"every={arguments.every}; a number of seconds is needed")
+
+
+def _check_checkpoint(arguments, checkpoint):
     if arguments.resume and not checkpoint.is_file():
         raise FileNotFoundError(f"there is no checkpoint {checkpoint} to go on from; begin without --resume")
     if not arguments.resume and checkpoint.exists():

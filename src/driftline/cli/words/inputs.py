@@ -2,8 +2,16 @@
 
 import argparse
 import os
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from driftline.cli.parsing import Text
+
+if TYPE_CHECKING:
+    from driftline.words.counts import Counts
 
 SUFFIX = ".driftline"
 
@@ -11,6 +19,20 @@ SUFFIX = ".driftline"
 def count_or_path(text: str) -> int | Path:
     """A whole number, or the name of a file."""
     return int(text) if text.isdecimal() else Path(text)
+
+
+def is_date(text: str) -> bool:
+    """Whether a text can be read as a date."""
+    from driftline.words.dates import period_of
+
+    try:
+        period_of(text)
+    except ValueError:
+        return False
+    return True
+
+
+DATE = Text(is_date)
 
 
 def step(text: str) -> int | str:
@@ -54,6 +76,19 @@ def chosen_steps(chosen: Sequence[slice], num_steps: int) -> list[int]:
     return sorted(set(found))
 
 
+def read_counts(path: Path) -> "Counts":
+    """The counts in a file; texts that were not counted yet are refused with the command that does it."""
+    from driftline import words
+    from driftline.words.folders import TEXTS
+    from driftline.words.tables import kind_of, suffix_of
+
+    if path.is_dir() or (path.is_file() and (kind_of(path) or suffix_of(path) in TEXTS)):
+        name = path.name.partition(".")[0] or "texts"
+        command = shlex.join(["driftline", "words", "count", str(path), "-o", f"{name}{SUFFIX}"])
+        raise ValueError(f"{path} holds texts and not counts; count it first: {command}")
+    return words.load_counts(path)
+
+
 def delimiter(text: str) -> str:
     r"""A character; a tab is hard to type and may be written as \t."""
     return "\t" if text == r"\t" else text
@@ -73,14 +108,18 @@ def word_list(
     from driftline.words import streams
 
     if not path.is_file():
-        raise FileNotFoundError(f"{option} {path}: there is no such file; name one with a word on each line")
+        number = re.fullmatch(r"\d[\d.,_' ]*[kKmM]?", str(path))
+        digits = "; a number is written in digits only, such as 10000" if number else ""
+        raise FileNotFoundError(
+            f"{option} {path}: there is no such file; name one with a word on each line{digits}"
+        )
     found = []
     for number, line in enumerate(streams.lines(path, path.name, streams.Tally(), streams.Limits()), 1):
         place = f"{path.name}, line {number}"
         word = streams.decode(line, "utf-8-sig", place, streams.TO_UTF8).partition("#")[0].strip()
         if len(word.split()) > 1:
             raise ValueError(f"{place}: {word!r:.80} is more than one word; put each on a line of its own")
-        cut = [word.lower() if lower else word] if tokenise is None else tokenise(word)
+        cut = [word.lower() if lower else word] if tokenise is None else list(tokenise(word))
         # What the tokeniser cuts into several words is never one of them in the texts.
         found += cut if len(cut) == 1 and cut[0] else []
     if not found:

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 
 from driftline.cli.words.answers import beside, to_json
-from driftline.cli.words.inputs import number
+from driftline.cli.words.inputs import DATE, number
 
 EPILOG = """\
 Words are ranked by the cosine of their mean vectors, the similarity. What is not well known of a vector has
@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("atlas", metavar="ATLAS", type=Path, help="file from `driftline words fit`")
     add("word", metavar="WORD")
     what = "when, such as 1900 or 1900-12-31 (the first, the middle and the last step that knows the word)"
-    add("--at", nargs="+", metavar="DATE", help=what)
+    add("--at", type=DATE, nargs="+", metavar="DATE", help=what)
     what = "take the word as it was then, and show what was closest to that --at other dates"
     add("--like", metavar="DATE", help=what)
     add("-n", dest="number", type=number, default=10, metavar="N", help="how many words (%(default)s)")

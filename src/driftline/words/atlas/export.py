@@ -3,6 +3,7 @@
 import csv
 import io
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,15 @@ if TYPE_CHECKING:
     from driftline.words.atlas.model import Atlas
 
 
+NEVER = re.compile("[\0\ud800-\udfff]")  # the end of a text in many programs, and halves of characters
+# What ends a word or a line in each format, and the remedy; a carriage return is lost before a line end.
+ENDS = {
+    "word2vec": (re.compile(r"\s"), "use format='csv' or 'npz'"),
+    "csv": (re.compile("\r"), "use format='npz'"),
+    "npz": (re.compile("(?!)"), "count without it"),
+}
+
+
 def export(atlas: "Atlas", place: str | os.PathLike, format: str, when: Any = None) -> list[Path]:
     """Write the vectors of the words, and return the paths of the files.
 
@@ -27,10 +37,24 @@ def export(atlas: "Atlas", place: str | os.PathLike, format: str, when: Any = No
     """
     if format not in FORMATS:
         raise ValueError(f"format={format!r}; choose one of {', '.join(FORMATS)}")
+    _check_words(atlas.vocabulary, format)
     try:
         return FORMATS[format](atlas, Path(place), _steps(atlas, when))
     except OSError as error:
         raise explained(error, f"could not write {os.fspath(place)}", "choose another place") from error
+
+
+def _check_words(vocabulary, format):
+    """Refuse words that could not be read back from the files."""
+    ends, remedy = ENDS[format]
+    for word in vocabulary:
+        if found := NEVER.search(word):
+            raise ValueError(
+                f"the word {word!r} has {found[0]!r} in it, which no format holds; count without it"
+            )
+        if not word or (found := ends.search(word)):
+            what = f"has {found[0]!r} in it" if found else "is empty"
+            raise ValueError(f"the word {word!r} {what}, which would end it in {format}; {remedy}")
 
 
 def _steps(atlas, when) -> list[int]:
@@ -48,11 +72,6 @@ def _known(atlas, step) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _word2vec(atlas, folder: Path, steps) -> list[Path]:
-    spaced = next((word for word in atlas.vocabulary if not word or any(map(str.isspace, word))), None)
-    if spaced is not None:
-        raise ValueError(
-            f"the word {spaced!r} has a space, which ends a word in word2vec text; use format='csv' or 'npz'"
-        )
     folder.mkdir(parents=True, exist_ok=True)
     return [_write(folder / f"{atlas.dates[step]}.txt", _word2vec_lines(atlas, step)) for step in steps]
 

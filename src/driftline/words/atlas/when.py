@@ -8,12 +8,14 @@ from driftline.words.dates import period_of, to_date
 from driftline.words.steps import NAMES, Step, make_steps
 
 YEAR = 366  # days by which a date may miss an atlas of one step
+DAYS = {"document": 0, "day": 1, "month": 31, "year": YEAR, "decade": 10 * YEAR}  # at most, of a step
 
 
 def step_of(dates: np.ndarray, when: Any, length: Step = "document") -> int:
     """The step that holds a date, or else the nearest.
 
-    Of the steps inside a month or a year that is asked for, the first is taken.
+    Of the steps inside a month or a year that is asked for, the first is taken. What lies outside the span of
+    all steps by more than the length of a step, or the median gap between two if that is larger, is refused.
 
     Args:
         dates: When each step begins, increasing.
@@ -31,8 +33,10 @@ def step_of(dates: np.ndarray, when: Any, length: Step = "document") -> int:
         return int(np.searchsorted(days, holding))
     distance = np.maximum(np.maximum(period.first - days, days - period.last), 0)
     nearest = int(distance.argmin())
-    limit = np.diff(days).max(initial=YEAR if len(days) == 1 else 0)
-    if distance[nearest] > limit:
+    days_of_step = length if isinstance(length, int) else DAYS[length]
+    outside = max(days[0] - period.last, period.first - (days[-1] + days_of_step))
+    gap = np.median(np.diff(days)) if len(days) > 1 else YEAR
+    if outside > max(days_of_step, gap):
         raise ValueError(
             f"{when!r} is {distance[nearest]:,} days from the nearest step, {to_date(int(days[nearest]))}; "
             f"the steps go from {dates[0]} to {dates[-1]}: choose a date in this span"

@@ -4,6 +4,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Literal
@@ -72,7 +73,8 @@ def fit(
         hold_out: Steps that the fit must not see; their score is shown with the progress. "dsg-s" predicts
             them from both sides, the others from the step before, as soon as they have seen that.
         seed: The same seed gives the same numbers.
-        checkpoint: File to which the state is saved now and then, and when the fit is interrupted.
+        checkpoint: File to which the state is saved now and then, and when Ctrl-C or SIGTERM stops the fit.
+            If that fails, as on a full disk, a warning says so and the fit goes on.
         resume: Whether to go on from that file. The result is the same as without the interruption.
         every: Seconds between two checkpoints.
         progress: True, False, a function of a `FitProgress`, or None for a line if there is a terminal.
@@ -142,33 +144,54 @@ def run(
             report.update(done, objective, score)
             late = time.monotonic() - saved >= every
             if checkpoint is not None and (late or interruption.asked):
-                checkpoints.write(checkpoint, problem, state, done, history)
+                _save(checkpoint, problem, state, done, history)
                 saved = time.monotonic()
             if interruption.asked:
-                raise KeyboardInterrupt
+                raise KeyboardInterrupt(interruption.signal)
     return state, history
 
 
 class Interruption:
-    """Ctrl-C asks for a stop at the end of the pass, when the state is whole; a second one stops at once."""
+    """Ctrl-C asks for a stop at the end of the pass, when the state is whole; a second one stops at once.
+
+    So does SIGTERM, unless the program does something about it already.
+
+    Attributes:
+        signal: Number of the signal that asked, or None.
+    """
 
     def __init__(self):
-        self.asked = False
-        self._before: Any = None
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    @property
+    def asked(self) -> bool:
+        """Whether a stop was asked for."""
+        return self.signal is not None
 
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
-            self._before = signal.signal(signal.SIGINT, self._ask)
+            self._before[signal.SIGINT] = signal.signal(signal.SIGINT, self._ask)
+            if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:
+                self._before[signal.SIGTERM] = signal.signal(signal.SIGTERM, self._ask)
         return self
 
     def __exit__(self, *_):
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
 
-    def _ask(self, *_):
+    def _ask(self, number, _):
         if self.asked:
-            raise KeyboardInterrupt
-        self.asked = True
+            raise KeyboardInterrupt(number)
+        self.signal = number
+
+
+def _save(checkpoint, problem, state, done, history):
+    """Save the state. If that fails, as on a full disk, the fit is not lost: it goes on."""
+    try:
+        checkpoints.write(checkpoint, problem, state, done, history)
+    except OSError as error:
+        warnings.warn(f"{error.strerror}; the fit goes on", stacklevel=4)
 
 
 def _is_due(trainer, done):
