@@ -13,6 +13,8 @@ METHODS = ("dsg-s", "dsg-f", "sgp", "sgi")
 COMPARED = {"sgi": 1, "sgp": 1, "dsg-f": 1, "dsg-s": 0, "dsg-s-past": 2}
 PRIORS = ("stationary", "diffusion")
 OPTIMISERS = ("fast", "paper")
+LEARNT = ("drift", "scale")  # if they are not given, by methods that can
+DIM, DRIFT, SCALE = 100, 1e-3, 0.3  # at the most, and where nothing is learnt
 
 
 @dataclasses.dataclass(frozen=True)
@@ -22,24 +24,25 @@ class Settings:
     Attributes:
         method: "dsg-s" (smoothing), "dsg-f" (filtering), "sgp" or "sgi" (point estimates step by step,
             started from the step before or from random numbers).
-        dim: Dimension of the embeddings.
-        drift: Variance that an embedding gathers in a year, D.
+        dim: Dimension of the embeddings; None for as many as the texts support, up to 100 (DSG-S), or 100.
+        drift: Variance that an embedding gathers in a year, D; None to learn it (DSG-S), or 0.001.
         scale: Width of the pull towards zero; with the stationary prior, the standard deviation of a
             component at the first step, which then falls to 0.7 times that. The papers have 1, with the
-            diffusion prior.
+            diffusion prior. None to learn it (DSG-S), or 0.3.
         prior: "stationary", in which a step depends on the one before and no more; or "diffusion", the
             papers' joint form, which pulls towards zero at every step and so narrows as steps are added.
         ratio: Negative for each positive count.
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one.
-        passes: How often the optimiser goes through the counts, in each of its phases.
+        passes: How often the optimiser may go through the counts, at the most, in each of its phases; of the
+            published one, how often it does.
         seed: The same seed gives the same numbers.
     """
 
     method: Literal["dsg-s", "dsg-f", "sgp", "sgi"] = "dsg-s"
-    dim: int = 100
-    drift: float = 1e-3
-    scale: float = 0.3
+    dim: int | None = None
+    drift: float | None = None
+    scale: float | None = None
     prior: Literal["stationary", "diffusion"] = "stationary"
     ratio: float = 1.0
     exponent: float = 0.75
@@ -55,13 +58,16 @@ class Settings:
         ):
             if value not in known:
                 raise ValueError(f"{name}={value!r}; choose one of {', '.join(known)}")
-        _check_whole("dim", self.dim, 1)
+        if self.dim is not None:
+            _check_whole("dim", self.dim, 1)
         _check_whole("seed", self.seed, 0)
         for name in ("drift", "scale", "ratio", "exponent"):
             value = getattr(self, name)
+            if value is None and name in LEARNT:
+                continue
             if not isinstance(value, int | float) or not 0 < value < math.inf:
                 raise ValueError(f"{name}={value!r}; a positive number is needed")
-        if not 0 < float(self.scale) * float(self.scale) < math.inf:
+        if self.scale is not None and not 0 < float(self.scale) * float(self.scale) < math.inf:
             raise ValueError(f"scale={self.scale!r}; its square is out of range: take one nearer to 1")
         object.__setattr__(self, "passes", tuple(self.passes) or default_passes(self.method, self.optimiser))
         wanted = len(default_passes(self.method, self.optimiser))
@@ -73,16 +79,24 @@ class Settings:
         for number in self.passes:
             _check_whole("passes", number, 0)
 
+    @property
+    def numbers(self) -> tuple[float, float]:
+        """Drift and width of the prior; those that are not given as they are where nothing is learnt."""
+        return (
+            DRIFT if self.drift is None else self.drift,
+            SCALE if self.scale is None else self.scale,
+        )
+
     def to_facts(self) -> dict[str, Any]:
         """The settings as JSON can say them."""
         return dataclasses.asdict(self) | {"passes": list(self.passes)}
 
 
 def default_passes(method: str, optimiser: str) -> tuple[int, ...]:
-    """How often each phase goes through the counts (`docs/words.md`)."""
+    """How often each phase goes through the counts: of the fast optimiser, at the most (`docs/words.md`)."""
     if method == "dsg-s":
-        return (60, 20, 5) if optimiser == "fast" else (5000, 1000)
-    return (60,) if optimiser == "fast" else (5000,)
+        return (2000, 1000) if optimiser == "fast" else (5000, 1000)
+    return (2000,) if optimiser == "fast" else (5000,)
 
 
 def _check_whole(name, value, least):

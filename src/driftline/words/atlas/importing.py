@@ -111,7 +111,7 @@ def _atlas(
     num_steps = len(dates)
     knots = Knots(len(vocabulary), num_steps, word, step)
     # There is no prior that such paths would follow between their knots; a flat one stands in its place.
-    drift = Drift(np.ones(num_steps), np.zeros(num_steps))
+    drift = Drift(np.ones((1, num_steps)), np.zeros((1, num_steps)), np.zeros(len(vocabulary), np.int64))
     return Atlas(
         vocabulary=tuple(vocabulary),
         dates=np.array(dates, "datetime64[D]"),

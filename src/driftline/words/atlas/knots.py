@@ -84,10 +84,10 @@ def bridge(knots: Knots, drift: Drift, word: np.ndarray, step: np.ndarray) -> tu
     before, after = np.clip(before, 0, len(knots) - 1), np.clip(after, 0, len(knots) - 1)
     left = np.where(has_before, knots.step[before], step)
     right = np.where(has_after, knots.step[after], step)
-    prior = drift.variance[step]
-    to_left, to_right = drift.covariance(left, step), drift.covariance(step, right)
-    across = drift.covariance(left, right)
-    var_left, var_right = drift.variance[left], drift.variance[right]
+    prior = drift.variance_of(word, step)
+    to_left, to_right = drift.covariance(word, left, step), drift.covariance(word, step, right)
+    across = drift.covariance(word, left, right)
+    var_left, var_right = drift.variance_of(word, left), drift.variance_of(word, right)
     exact = has_before & (left == step)
     both = has_before & has_after & ~exact
     det = np.where(both, var_left * var_right - across**2, 1.0)

@@ -45,6 +45,9 @@ class Atlas:
         history: What the fit reported on its way: a list of numbers or texts for each name.
         elbo: The evidence lower bound in nats, if the method has one. Of "dsg-f" the sum of those of the
             steps, each given the filter before: an estimate of the log evidence, no bound as that of "dsg-s".
+        converged: Whether the fit came to its end; None if that is not known, as after an import.
+        message: How it ended, in words.
+        learnt: Numbers that the fit learnt, by name; see `docs/words.md`.
     """
 
     vocabulary: tuple[str, ...]
@@ -59,6 +62,9 @@ class Atlas:
     provenance: dict[str, Any]
     history: dict[str, list]
     elbo: float | None = None
+    converged: bool | None = None
+    message: str = ""
+    learnt: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
         wanted = (len(self.vocabulary), len(self.dates))

@@ -147,9 +147,9 @@ class Paths:
         left_later, right_later = bridge(self.knots, self.drift, words, later)[2:4]
         # What remains of the prior's covariance, given the knots. A knot that is not there has weight zero,
         # so the step that is put in its place does not matter.
-        to_left = self.drift.covariance(np.minimum(self.knots.step[before], later), later)
-        to_right = self.drift.covariance(later, np.maximum(self.knots.step[after], later))
-        remains = self.drift.covariance(earlier, later) - left * to_left - right * to_right
+        to_left = self.drift.covariance(words, np.minimum(self.knots.step[before], later), later)
+        to_right = self.drift.covariance(words, later, np.maximum(self.knots.step[after], later))
+        remains = self.drift.covariance(words, earlier, later) - left * to_left - right * to_right
         spread = (left * left_later)[:, None] * self.variance[before]
         spread += (right * right_later)[:, None] * self.variance[after]
         mixed = (left * right_later + right * left_later)[:, None] * self.lag_covariance[before]

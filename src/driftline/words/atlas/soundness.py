@@ -15,6 +15,7 @@ DTYPES = {
     "occurrences": np.int64,
     "prior_variance": np.float64,
     "prior_log_regression": np.float64,
+    "paces": np.int32,
 }
 PARTS = ("mean", "variance", "lag_covariance")
 SIDES = ("words", "contexts")
@@ -45,9 +46,20 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         _must(isinstance(facts[name], dict), f"the {name} are no object")
     _must(all(isinstance(column, list) for column in facts["history"].values()), "the history has no lists")
     _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is no number")
+    _must(facts.get("converged") in (None, True, False), "converged is neither true nor false")
+    _must(isinstance(facts.get("message", ""), str), "the message is no text")
+    _must(isinstance(facts.get("learnt", {}), dict), "what was learnt is no object")
     _must(num_steps > 0 and (np.diff(arrays["days"]) > 0).all(), "dates do not increase")
-    for name in ("tokens", "prior_variance", "prior_log_regression"):
-        _must(len(arrays[name]) == num_steps, f"{name} and dates do not agree")
+    _must(len(arrays["tokens"]) == num_steps, "tokens and dates do not agree")
+    num_paces, rest = divmod(len(arrays["prior_variance"]), num_steps)
+    _must(num_paces > 0 and not rest, "prior_variance and dates do not agree")
+    _must(
+        len(arrays["prior_log_regression"]) == len(arrays["prior_variance"]),
+        "prior_log_regression and prior_variance do not agree",
+    )
+    paces = arrays["paces"]
+    _must(len(paces) == len(vocabulary), "paces and words do not agree")
+    _must(((paces >= 0) & (paces < num_paces)).all(), "paces name one that is not there")
     _must((arrays["prior_variance"] > 0).all(), "prior_variance is not positive")
     _must(np.isfinite(arrays["prior_log_regression"]).all(), "prior_log_regression is not finite")
     _check_knots(arrays, len(vocabulary), num_steps)

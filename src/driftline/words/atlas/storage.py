@@ -17,7 +17,7 @@ from driftline.words.streams import explained
 if TYPE_CHECKING:
     from driftline.words.atlas.model import Atlas
 
-KIND, VERSION = "word-atlas", 1
+KIND, VERSION = "word-atlas", 2
 EPOCH = np.datetime64("1970-01-01", "D")
 
 
@@ -34,8 +34,9 @@ def save(atlas: "Atlas", path: str | os.PathLike) -> None:
         "knot_words": atlas.knots.word,
         "knot_steps": atlas.knots.step,
         "occurrences": atlas.occurrences,
-        "prior_variance": atlas.drift.variance,
-        "prior_log_regression": atlas.drift.log_regression,
+        "prior_variance": atlas.drift.variance.ravel(),
+        "prior_log_regression": atlas.drift.log_regression.ravel(),
+        "paces": atlas.drift.pace,
     }
     arrays = {name: np.asarray(array).astype(DTYPES[name], copy=False) for name, array in sources.items()}
     for side in SIDES:
@@ -52,6 +53,9 @@ def save(atlas: "Atlas", path: str | os.PathLike) -> None:
             "provenance": atlas.provenance,
             "history": atlas.history,
             "elbo": None if atlas.elbo is None else float(atlas.elbo),
+            "converged": atlas.converged,
+            "message": atlas.message,
+            "learnt": atlas.learnt,
         }
     )
     try:
@@ -81,7 +85,8 @@ def read(path: str | os.PathLike, *, verify: bool = True) -> dict[str, Any]:
         raise ValueError(f"{os.fspath(path)} does not hold a sound atlas ({error}); fit anew") from error
     dates = EPOCH + arrays["days"].astype("timedelta64[D]")
     knots = Knots(len(facts["vocabulary"]), len(dates), arrays["knot_words"], arrays["knot_steps"])
-    drift = Drift(arrays["prior_variance"], arrays["prior_log_regression"])
+    chains = (arrays[f"prior_{name}"].reshape(-1, len(dates)) for name in ("variance", "log_regression"))
+    drift = Drift(*chains, arrays["paces"])
     settings = facts["settings"]
     ahead = None
     if facts["between"] == "filtered":
@@ -110,6 +115,10 @@ def read(path: str | os.PathLike, *, verify: bool = True) -> dict[str, Any]:
         "provenance": facts["provenance"],
         "history": facts["history"],
         "elbo": facts["elbo"],
+        # Files of versions before these were noted.
+        "converged": facts.get("converged"),
+        "message": facts.get("message", ""),
+        "learnt": facts.get("learnt", {}),
     }
 
 

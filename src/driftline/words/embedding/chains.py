@@ -37,7 +37,7 @@ class Spread(NamedTuple):
 
 def prior_chains(knots: Knots, drift: Drift, dtype: type) -> Chains:
     """The prior over the rows, worked out in double precision."""
-    factor = drift.factor(knots.step, knots.linked)
+    factor = drift.factor(knots.word, knots.step, knots.linked)
     return Chains(*(jax.device_put(np.asarray(array[:, None], dtype)) for array in factor))
 
 
@@ -60,6 +60,37 @@ def natural_gradient(chains: Chains, gradient: Float[Array, " R d"]) -> Float[Ar
 
 
 @jax.jit
+def precondition(
+    chains: Chains, curvature: Float[Array, " R d"], slope: Float[Array, " R d"]
+) -> Float[Array, " R d"]:
+    r"""Slopes by natural coordinates times the inverse of their curvature, $(I + B^{-\top} h B^{-1})^{-1}$."""
+    diag, upper = _factor(chains, slope)
+    by_path = (diag * slope).at[1:].add(upper * slope[:-1])
+    return bidiagonal.matvec(diag, upper, _solve(_posterior_factor(chains, curvature), by_path))
+
+
+@jax.jit
+def smoothed(
+    chains: Chains, curvature: Float[Array, " R d"], weighted: Float[Array, " R d"]
+) -> Float[Array, " R d"]:
+    r"""Posterior means given Gaussian data of precision h, told as $h y$: $(\Pi + \mathrm{diag}(h))^{-1} h y$."""
+    return _solve(_posterior_factor(chains, curvature), weighted)
+
+
+@jax.jit
+def log_evidence(
+    chains: Chains, curvature: Float[Array, " R d"], weighted: Float[Array, " R d"]
+) -> Float[Array, " R"]:
+    r"""Log evidence of such data, up to what does not depend on the prior; sum the rows of a chain.
+
+    $-\frac12 \log\det(I + \Pi^{-1} h) + \frac12 (hy)^\top (\Pi + h)^{-1} hy$.
+    """
+    factor = _posterior_factor(chains, curvature)
+    explained = bidiagonal.solve_transposed(*factor, weighted)
+    return 0.5 * jnp.sum(explained**2, 1) - jnp.sum(jnp.log(factor[0] / chains.diag), 1)
+
+
+@jax.jit
 def spread(chains: Chains, curvature: Float[Array, " R d"]) -> Spread:
     r"""The optimal chains for a likelihood with this curvature: precision $\Pi + \mathrm{diag}(h)$.
 
@@ -78,6 +109,17 @@ def spread(chains: Chains, curvature: Float[Array, " R d"]) -> Spread:
     # Sums over tens of millions of numbers: of differences, so that nothing large cancels.
     twice = jnp.sum(jnp.log1p(gains / prior) - share + jnp.pad(carried, ((0, 1), (0, 0))))
     return Spread(variances, lag_covariances, 0.5 * twice)
+
+
+def _posterior_factor(chains, curvature):
+    """Upper bidiagonal factor of the precision with the curvature added."""
+    gains = tridiagonal.pivot_gains(chains.diag, chains.upper, curvature)
+    diag = jnp.sqrt(chains.diag * chains.diag + gains)
+    return diag, chains.diag[:-1] * chains.upper / diag[:-1]
+
+
+def _solve(factor, vector):
+    return bidiagonal.solve(*factor, bidiagonal.solve_transposed(*factor, vector))
 
 
 def _factor(chains, like):

@@ -69,16 +69,14 @@ def predict(
 
 def _smoothed(problem, method, held_out, tell):
     memory.check(problem)
-    # Means are all that counts here. But levels alone become paths on the way to the precisions only.
-    trainer: Any = make_trainer(problem, precisions=not any(problem.settings.passes[1:]))
+    trainer: Any = make_trainer(problem)
 
     def progress(told):
         if tell is not None and told.score is not None:
             tell(f"dsg-s: {told.phase} {told.done}/{told.planned} {told.score:.4f}, {told.seconds:.0f} s")
 
     state, _ = run(trainer, problem, held_out, None, False, np.inf, progress)
-    moments = trainer.moments(state)
-    scores = interpolated_scores(problem, held_out, np.asarray(moments.words), np.asarray(moments.contexts))
+    scores = interpolated_scores(trainer.given(state), held_out, *trainer.rows(state))
     for step, found in zip(held_out, scores, strict=True):
         _check_score(problem, method, step, found)
     return scores
@@ -99,7 +97,7 @@ def _chronological(problem, tell):
             _check_score(problem, problem.settings.method, index, scores[-1])
             if tell is not None and index % 20 == 0:
                 tell(f"{problem.settings.method}: {index}/{len(problem.steps)} {np.mean(scores):.4f}")
-        state = trainer.advance(state, index)
+        state = trainer.advance(state, "", index)
     return np.array(steps), np.array(scores)
 
 

@@ -1,14 +1,14 @@
 """What to say of a fit of word embeddings that went astray."""
 
-from driftline.words.settings import Settings
+from driftline.words.settings import DRIFT, SCALE, Settings
 
 
 def diverged(what: str, settings: Settings) -> ArithmeticError:
     """The error for a fit that is not finite, with the settings that may be the cause."""
-    usual = Settings()
-    remedy = f"take a scale= nearer to {usual.scale} (now {settings.scale})"
+    drift, scale = settings.numbers
+    remedy = f"take a scale= nearer to {SCALE} (now {scale})"
     if settings.method.startswith("dsg"):
-        remedy += f", or a drift= nearer to {usual.drift} (now {settings.drift})"
+        remedy += f", or a drift= nearer to {DRIFT} (now {drift})"
     if settings.optimiser == "paper":
         remedy += ", or optimiser='fast', whose rate goes with the scale"
     return ArithmeticError(

@@ -17,6 +17,7 @@ being that of a sum of many terms. Expectations over it take one sigmoid (see `d
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -52,6 +53,37 @@ class Batch(NamedTuple):
     values: Any
 
 
+    def matrices(self) -> tuple[Array, Array]:
+        """Positive counts, and what tiles of the negative counts are made from, of one step."""
+        return dense(self), self.rows
+
+    def negatives(self, rows: Array) -> Array:
+        """Negative counts of some rows of one step."""
+        return jnp.outer(rows, self.columns)
+
+
+class Pooled(NamedTuple):
+    """Counts of all steps together, as of one at which every word is present; with a leading axis of one.
+
+    Attributes:
+        place: Rows of the embeddings, (1, n); past the end where padded.
+        positives: Positive counts, (1, n, n).
+        sums: Negative counts, (1, n, n), of any rank.
+    """
+
+    place: Any
+    positives: Any
+    sums: Any
+
+    def matrices(self) -> tuple[Array, Array]:
+        """As for `Batch`."""
+        return self.positives, self.sums
+
+    def negatives(self, rows: Array) -> Array:
+        """As for `Batch`."""
+        return rows
+
+
 class Moments(NamedTuple):
     """Means of words and contexts, and their variances if they are uncertain."""
 
@@ -76,11 +108,11 @@ def batches(
     by_size: dict[int, list[int]] = {}
     for t, step in enumerate(steps):
         if len(step.words):
-            by_size.setdefault(_padded(len(step.words)), []).append(t)
+            by_size.setdefault(padded_size(len(step.words)), []).append(t)
     made = []
     for size, members in sorted(by_size.items()):
         uppers = [_upper(steps[t]) for t in members]
-        num_pairs = _padded(max(len(values) for *_, values in uppers))
+        num_pairs = padded_size(max(len(values) for *_, values in uppers))
         narrow = np.uint16 if size < 1 << 16 else np.int32
         batch = Batch(
             np.full((len(members), size), num_rows, np.int32),
@@ -98,8 +130,8 @@ def batches(
     return made
 
 
-def _padded(size):
-    """The next size on the ladder; each is a whole number of tiles."""
+def padded_size(size: int) -> int:
+    """The next size on the ladder to which steps are padded; each is a whole number of tiles."""
     rung = 64.0
     while True:
         tiles = _num_tiles(int(rung))
@@ -119,12 +151,12 @@ def _upper(step):
     return first[upper], step.indices[upper], step.values[upper]
 
 
-def log_likelihood(counts: list[Batch], moments: Moments) -> float:
+def log_likelihood(counts: Sequence[Batch | Pooled], moments: Moments) -> float:
     """The (expected) log-likelihood of all steps, in nats."""
     return sum(float(_value(batch, moments)) for batch in counts)
 
 
-def gradients(counts: list[Batch], moments: Moments) -> tuple[Array, Array]:
+def gradients(counts: Sequence[Batch | Pooled], moments: Moments) -> tuple[Array, Array]:
     """Derivatives of the (expected) log-likelihood by the means of words and contexts."""
     results = (jnp.zeros_like(moments.words), jnp.zeros_like(moments.contexts))
     for batch in counts:
@@ -132,7 +164,7 @@ def gradients(counts: list[Batch], moments: Moments) -> tuple[Array, Array]:
     return results
 
 
-def curvatures(counts: list[Batch], moments: Moments) -> tuple[Array, Array]:
+def curvatures(counts: Sequence[Batch | Pooled], moments: Moments) -> tuple[Array, Array]:
     """Expected second derivatives by each component of words and contexts, with the sign changed."""
     results = (jnp.zeros_like(moments.words), jnp.zeros_like(moments.contexts))
     for batch in counts:
@@ -154,7 +186,7 @@ def _collect(results, batch, moments, tile):
     return jax.lax.scan(step, results, batch)[0]
 
 
-def over_tiles(counts: Batch, moments: Moments, tile: Any) -> tuple[Array, Array]:
+def over_tiles(counts: Batch | Pooled, moments: Moments, tile: Any) -> tuple[Array, Array]:
     """Results for the words and the contexts of one step: rows tile by tile, columns summed over tiles."""
     of_contexts, of_words = _scan_tiles(counts, moments, tile, jnp.zeros_like(moments.contexts))
     return of_words.reshape(moments.words.shape), of_contexts
@@ -162,19 +194,19 @@ def over_tiles(counts: Batch, moments: Moments, tile: Any) -> tuple[Array, Array
 
 def _scan_tiles(counts, moments, tile, nothing):
     """What `tile` makes of a few hundred rows at a time: its second result summed, its first one stacked."""
-    size = len(counts.rows)
+    size = len(counts.place)
     num_tiles = _num_tiles(size)
     cut = functools.partial(jax.tree.map, lambda x: x.reshape(num_tiles, size // num_tiles, *x.shape[1:]))
     words = Moments(moments.words, moments.words, moments.word_variances, moments.word_variances)
 
     def one(total, part):
         positives, rows, mine = part
-        negatives = jnp.outer(rows, counts.columns)
+        negatives = counts.negatives(rows)
         theirs = Moments(mine.words, moments.contexts, mine.word_variances, moments.context_variances)
         stacked, summed = tile(positives, negatives, theirs)
         return total + summed, stacked
 
-    return jax.lax.scan(one, nothing, cut((dense(counts), counts.rows, words)))
+    return jax.lax.scan(one, nothing, cut((*counts.matrices(), words)))
 
 
 @jax.jit
@@ -185,7 +217,7 @@ def _value(batch, moments):
     return jax.lax.scan(step, jnp.zeros((), moments.words.dtype), batch)[0]
 
 
-def value(counts: Batch, moments: Moments) -> Array:
+def value(counts: Batch | Pooled, moments: Moments) -> Array:
     """The (expected) log-likelihood of one step, in nats."""
     return _scan_tiles(counts, moments, _tile_value, jnp.zeros((), moments.words.dtype))[0]
 

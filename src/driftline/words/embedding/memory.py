@@ -20,7 +20,7 @@ def estimate(problem: Problem) -> int:
     width = np.dtype(problem.dtype).itemsize
     published = settings.optimiser == "paper" and settings.method == "dsg-s"
     arrays = PAPER_ARRAYS if published else ARRAYS[settings.method]
-    embeddings = len(problem.knots) * settings.dim * width
+    embeddings = len(problem.knots) * problem.dim * width
     # The largest matrix over pairs of words: of the pooled counts, or of a step. Two more are in the making.
     pools = settings.method == "dsg-s" and not published
     largest = len(problem.counts.vocabulary) if pools else max(len(step.words) for step in problem.steps)
@@ -35,7 +35,7 @@ def check(problem: Problem) -> int:
         settings = problem.settings
         raise MemoryError(
             f"this fit needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: take a smaller "
-            f"dim= (now {settings.dim}), a smaller vocabulary (now {len(problem.counts.vocabulary):,} words) "
+            f"dim= (now {problem.dim}), a smaller vocabulary (now {len(problem.counts.vocabulary):,} words) "
             f"or longer time steps (now {len(problem.training)}) when counting"
         )
     return needed

@@ -10,8 +10,10 @@ from driftline.words.atlas import drift
 from driftline.words.atlas.knots import Knots, tie
 from driftline.words.counts import Counts
 from driftline.words.embedding import likelihood
-from driftline.words.settings import Settings
+from driftline.words.settings import DIM, Settings
 from driftline.words.step_counts import Negatives, StepCounts
+
+SHARED = ("steps", "negatives", "_tied", "total")  # do not depend on the prior
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -23,12 +25,16 @@ class Problem:
         settings: Hyperparameters.
         training: Steps that take part, increasing.
         dtype: Of the numbers.
+        paces: What the drift is multiplied by, for words of each pace.
+        pace: Which of these each word has, (V,); the first, if it is None.
     """
 
     counts: Counts
     settings: Settings
     training: np.ndarray
     dtype: type = np.float32
+    paces: tuple[float, ...] = (1.0,)
+    pace: np.ndarray | None = None
 
     @functools.cached_property
     def steps(self) -> list[StepCounts]:
@@ -54,11 +60,18 @@ class Problem:
         """Rows that belong to the words of each step."""
         return self._tied[1]
 
+    @property
+    def dim(self) -> int:
+        """Dimension of the embeddings; at first, if the texts are to decide."""
+        wanted = self.settings.dim
+        return min(DIM, len(self.counts.vocabulary)) if wanted is None else wanted
+
     @functools.cached_property
     def drift(self) -> drift.Drift:
         """The prior over the training steps."""
         settings = self.settings
-        return drift.make(settings.prior, self.dates, settings.drift, settings.scale)
+        pace = np.zeros(len(self.counts.vocabulary), np.int32) if self.pace is None else self.pace
+        return drift.make(settings.prior, self.dates, *settings.numbers, paces=self.paces, pace=pace)
 
     @property
     def dates(self) -> np.ndarray:
@@ -74,12 +87,19 @@ class Problem:
         """The counts as the likelihood takes them."""
         return likelihood.batches(self.steps, self.negatives, self.places, len(self.knots), self.dtype)
 
-    def pooled(self) -> list[likelihood.Batch]:
-        """All counts together, as those of a single step at which every word is present."""
-        size = len(self.counts.vocabulary)
-        everything = _sum(self.steps, size)
-        negatives = everything.negatives(self.settings.ratio, self.settings.exponent)
-        return likelihood.batches([everything], [negatives], [everything.words], size, self.dtype)
+    def given(
+        self,
+        drift: float,
+        scale: float,
+        paces: tuple[float, ...] = (1.0,),
+        pace: np.ndarray | None = None,
+    ) -> "Problem":
+        """The same with these numbers of the prior; what was worked out of the counts is shared."""
+        settings = dataclasses.replace(self.settings, drift=drift, scale=scale)
+        made = dataclasses.replace(self, settings=settings, paces=paces, pace=pace)
+        shared = {name: self.__dict__[name] for name in SHARED if name in self.__dict__}
+        made.__dict__.update(shared)
+        return made
 
     @functools.cached_property
     def fingerprint(self) -> str:
@@ -89,15 +109,3 @@ class Problem:
         self.counts.feed(digest)
         return digest.hexdigest()
 
-
-def _sum(steps, num_words):
-    """Sum of the counts of all steps; the likelihood of pooled counts writes out as large a matrix too."""
-    total = np.zeros((num_words, num_words), np.float32)
-    for step in steps:
-        total[np.repeat(step.words, np.diff(step.indptr)), step.words[step.indices]] += step.values
-    first, second = np.nonzero(total)
-    present, row = np.unique(first, return_inverse=True)
-    place = np.zeros(num_words, np.int32)
-    place[present] = np.arange(len(present))
-    indptr = np.searchsorted(row, np.arange(len(present) + 1))
-    return StepCounts(present.astype(np.int32), indptr, place[second], total[first, second])

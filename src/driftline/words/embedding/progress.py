@@ -1,7 +1,6 @@
 """Progress of a fit of word embeddings, for people and for functions."""
 
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping
 from typing import NamedTuple
 
@@ -13,8 +12,8 @@ class FitProgress(NamedTuple):
 
     Attributes:
         phase: What it is doing: a phase of the optimiser, or the date of a step.
-        done: Passes, or steps, that are done.
-        planned: All of them.
+        done: Rounds, passes or steps that are done.
+        planned: All of them; about, if the fit ends when there is nothing more to gain.
         objective: The ELBO in nats, or None where it is not known. In early phases, and of point estimates,
             the log joint density. Of methods that go step by step, the sum over the steps so far.
         score: Mean score of the held-out steps, if there are any.
@@ -49,22 +48,18 @@ class FitReporter:
 
     Args:
         progress: A function of a `FitProgress`; True or False; or None to write only to a terminal.
-        plan: Phase of every pass.
-        effort: What a pass of each phase takes beside the others, about: a guess until one is timed.
+        effort: What a round of each phase takes beside the others, about: a guess until one is timed. Phases
+            that are not named are of one kind.
         without_elbo: Phases whose objective is the log joint density.
     """
 
     def __init__(
         self,
         progress: bool | None | Callable[[FitProgress], object],
-        plan: list[str],
         effort: Mapping[str, float],
         without_elbo: Collection[str] = (),
     ):
-        self._plan, self._effort, self._without_elbo = plan, effort, frozenset(without_elbo)
-        # If each pass has a name of its own, such as a date, all are of one kind.
-        self._kinds = plan if len(set(plan)) < len(plan) else [""] * len(plan)
-        self._to_come: Counter[str] | None = None
+        self._effort, self._without_elbo = effort, frozenset(without_elbo)
         self._started = self._last = time.monotonic()
         self._spent: dict[str, _Spent] = {}
         self._line = Line()
@@ -77,40 +72,34 @@ class FitReporter:
     def __exit__(self, *_):
         self._line.close()
 
-    def update(self, done: int, objective: float | None, score: float | None) -> None:
-        """Report that `done` passes are done."""
+    def update(
+        self, phase: str, done: int, ahead: Mapping[str, float], objective: float | None, score: float | None
+    ) -> None:
+        """Report that `done` rounds are done, the last of them in a phase, and how many are ahead in each."""
         now = time.monotonic()
-        phase = self._plan[done - 1]
-        self._note(done, now - self._last)
+        kind = phase if phase in self._effort else ""
+        passes, total, first = self._spent.get(kind, _Spent(0, 0.0, now - self._last))
+        self._spent[kind] = _Spent(passes + 1, total + now - self._last, first)
         self._last = now
         if self._tell is not None:
+            planned = done + round(sum(ahead.values()))
             told = FitProgress(
-                phase, done, len(self._plan), objective, score, now - self._started, self._left(done)
+                phase, done, planned, objective, score, now - self._started, self._left(ahead)
             )
             self._tell(told)
 
-    def _note(self, done, seconds):
-        """Keep account of a pass: once through the plan at the first, then by what is added."""
-        kind = self._kinds[done - 1]
-        if self._to_come is None:
-            self._to_come = Counter(self._kinds[done:])
-        else:
-            self._to_come[kind] -= 1
-        passes, total, first = self._spent.get(kind, _Spent(0, 0.0, seconds))
-        self._spent[kind] = _Spent(passes + 1, total + seconds, first)
-
-    def _left(self, done):
-        """From the time that passes of the same phase took; of phases to come, from that of the last one."""
-        if done == len(self._plan):
+    def _left(self, ahead):
+        """From the time that rounds of the same phase took; of phases to come, from that of the last one."""
+        if not sum(ahead.values()):
             return 0.0
-        if self._to_come is None or sum(spent.passes for spent in self._spent.values()) < 2:
+        if sum(spent.passes for spent in self._spent.values()) < 2:
             return None  # the only one so far has compiled
-        seconds, of_effort = 0.0, 0.0
-        for kind in dict.fromkeys(self._kinds):
-            effort = self._effort.get(kind, 1.0)
-            if kind in self._spent:
-                of_effort = self._spent[kind].mean / effort
-            seconds += of_effort * effort * self._to_come[kind]
+        last = next(reversed(self._spent))
+        of_effort = self._spent[last].mean / self._effort.get(last, 1.0)
+        seconds = 0.0
+        for kind, rounds in ahead.items():
+            known = self._spent.get(kind)
+            seconds += rounds * (known.mean if known else of_effort * self._effort.get(kind, 1.0))
         return seconds
 
     def _write(self, progress):

@@ -21,6 +21,7 @@ from driftline.linalg import bidiagonal, tridiagonal
 from driftline.words.embedding import chains, likelihood
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
+from driftline.words.embedding.verdict import Verdict
 
 PHASES = ("minibatch", "full")
 RATES = {"minibatch": 1e-2, "full": 1e-3}
@@ -55,7 +56,7 @@ class PublishedSmoother:
 
     def begin(self) -> dict[str, Any]:
         """Mean zero, and the prior's precision."""
-        shape = (len(self.problem.knots), self.problem.settings.dim)
+        shape = (len(self.problem.knots), self.problem.dim)
         state = {}
         for side in SIDES:
             state |= {
@@ -70,9 +71,39 @@ class PublishedSmoother:
         }
         return state | moments | {f"{side}_count": jnp.zeros((shape[0], 1), jnp.int32) for side in SIDES}
 
-    def advance(self, state: dict[str, Any], index: int) -> dict[str, Any]:
+    def phase(self, done: int, history: list[dict[str, Any]]) -> str | None:
+        """What comes next; None at the end."""
+        return self.plan[done] if done < len(self.plan) else None
+
+    def ahead(self, done: int, history: list[dict[str, Any]]) -> dict[str, float]:
+        """How many steps of each phase are to come."""
+        return {phase: float(self.plan[done:].count(phase)) for phase in PHASES}
+
+    def is_due(self, done: int) -> bool:
+        """Whether it is time to look at the objective: now and then, and at the end of a phase."""
+        ends = done == len(self.plan) or self.plan[done] != self.plan[done - 1]
+        return ends or done % self.look == 0
+
+    def seen(self, before: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        """What is noted of a step."""
+        return {"objective": self.objective(state)}
+
+    def verdict(self, history: list[dict[str, Any]]) -> Verdict:
+        """The published algorithm has a number of steps, and no rule that would end it."""
+        return Verdict(False, f"the published optimiser took its {len(self.plan):,} steps, and has no other end")
+
+    def given(self, state: dict[str, Any]) -> Problem:
+        """The problem; nothing of its prior is learnt."""
+        return self.problem
+
+    def rows(self, state: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Means of words and of contexts at all knots."""
+        means = (chains.from_natural(self.chains, state[f"{side}_natural"]) for side in SIDES)
+        words, contexts = (np.asarray(mean) for mean in means)
+        return words, contexts
+
+    def advance(self, state: dict[str, Any], phase: str, index: int) -> dict[str, Any]:
         """The state after step number `index` of the optimiser."""
-        phase = self.plan[index]
         if index and self.plan[index - 1] != phase:
             stale = ("first_", "second_", "word_count", "context_count")
             state = state | {
@@ -123,13 +154,13 @@ class PublishedSmoother:
         spreads = [_band(state[f"{side}_diag"], state[f"{side}_upper"])[0] for side in SIDES]
         return Moments(*means, *spreads)
 
-    def objective(self, state: dict[str, Any], phase: str) -> float:
+    def objective(self, state: dict[str, Any]) -> float:
         """The ELBO in nats."""
         fit = likelihood.log_likelihood(self.counts, self.moments(state))
         return fit - sum(float(_divergence(self.chains, state, side)) for side in SIDES)
 
-    def finish(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Moments of all rows."""
+    def finish(self, state: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+        """The problem, moments of all rows, and the ELBO."""
         moments = self.moments(state)
         found = {"words": moments.words, "contexts": moments.contexts}
         for side in SIDES:
@@ -138,7 +169,8 @@ class PublishedSmoother:
                 f"{side}_variances": variances,
                 f"{side}_lag_covariances": jnp.pad(lags, ((0, 1), (0, 0))),
             }
-        return {name: np.asarray(value) for name, value in found.items()}
+        found = {name: np.asarray(value) for name, value in found.items()}
+        return self.problem, found | {"elbo": self.objective(state)}
 
 
 @functools.partial(jax.jit, static_argnames="total")

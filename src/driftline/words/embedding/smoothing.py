@@ -1,39 +1,50 @@
-r"""DSG-S, the fast way: the papers' model and family, with deterministic steps.
+r"""DSG-S, the fast way: the papers' model and family, up the ELBO by deterministic steps until it ends.
 
-Four phases, the first ones a few dozen passes through the counts each (`docs/words.md` says what else was
+Two phases, each with the ELBO as its objective and a rule that ends it (`docs/words.md` says what else was
 tried):
 
-1. *level*: all steps are pooled and every path is constant. One pass costs a fraction of a pass through all
-   steps, and all steps come out in the same rotation of the space, which gradient steps alone reach slowly.
-2. *mode*: paths move to the most probable ones, by Adam in the prior's natural coordinates.
-3. *variational*: a few passes in which means climb the ELBO, whose expectations go through the mean and
-   variance of each logit.
-4. *precision*: precisions are made optimal for the means, $\Pi + \mathrm{diag}(h)$ with h the expected
-   curvature.
+1. *level*: paths that do not move. The likelihood is that of the summed counts, so a pass costs a fraction of
+   one through all steps, and all steps come out in the same rotation of the space. Components that the texts
+   do not support end at zero.
+2. *paths*: all paths move.
 
-Before the third, or the fourth if there is no third, the space is turned to its principal axes, where
-components depend least on each other.
+Both go in rounds. In a round, precisions are made the best for the means, $\Pi + \mathrm{diag}(h)$ with h the
+expected curvature; the prior's numbers are learnt, if they were not given; and means climb by L-BFGS, with
+those precisions as their metric. A phase ends when a round gains less than `TOLERANCE` nats a word.
 """
 
-import functools
-from typing import Any
+import math
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import jax.random as jr
 import numpy as np
 
-from driftline.infer import adam
-from driftline.words.embedding import chains, likelihood
+from driftline.words.atlas.drift import years
+from driftline.words.embedding import ascent, chains, likelihood, noise, pooling
+from driftline.words.embedding.learning import Data, Learner, Prior
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
+from driftline.words.embedding.verdict import Verdict
 
-PHASES = ("level", "mode", "variational", "precision")
-LEVEL_RATE, MODE_RATE, VARIATIONAL_RATE = 0.3, 0.04, 0.03  # in standard deviations of the prior
-SECOND_DECAY = 0.99  # gradients are without noise, so what was long ago need not count
-WARM_UP = 5  # passes: Adam's first steps are of full size in every coordinate, whether it matters or not
-SETTLE = 2  # passes of the last phase; variances depend a little on the ones before
-REFRESH = 5  # passes of the third phase between two updates of the variances
+PHASES = ("level", "paths")
+STEPS = {"level": 15, "paths": 8}  # of L-BFGS in a round
+MEMORY = {"level": 10, "paths": 5}
+LARGE, MEMORY_OF_LARGE = 2e8, 1  # numbers in all paths from which on little is remembered
+TOLERANCE = 0.02  # nats a word, in a round
+ROUNDING = 2e-7  # of the likelihood: what single precision leaves of a gain
+SETTLED = 10.0  # times the tolerance: a gain of a phase that is nearly at its end
+TIMID = 0.02  # boldness below which a phase is given up
+USUAL = 10  # rounds of a phase of which nothing is known yet
+SIDES = ("word", "context")
+WEAK = 1e-2  # of a component's part in the logits: what no text supports
+
+
+class Stage(NamedTuple):
+    """What a phase works on: counts, and the prior over the rows of the embeddings."""
+
+    counts: list[Any]
+    chains: chains.Chains
 
 
 class Smoother:
@@ -41,194 +52,379 @@ class Smoother:
 
     Args:
         problem: What is trained.
-        precisions: Whether to end with the precisions; the means do not change there.
+        start: Means of words and of contexts, (V, d), to begin with.
 
     Attributes:
-        plan: Phase of every pass.
-        effort: What a pass of each phase takes beside the others, about: by pairs of words, and twice for
-            each pair whose logit is uncertain.
-        without_elbo: Phases whose objective is the log joint density.
-        look: Passes between two looks at the objective, which costs about as much as a pass.
+        effort: What a round of each phase takes beside the others, about: by pairs of words.
+        without_elbo: None of the phases: the objective is the ELBO in both.
     """
 
-    look = 10
-    without_elbo = ("level", "mode")
+    without_elbo = ()
 
-    def __init__(self, problem: Problem, *, precisions: bool = True):
+    def __init__(self, problem: Problem, *, start: tuple[np.ndarray, np.ndarray] | None = None):
         self.problem = problem
-        passes = *problem.settings.passes, SETTLE if precisions else 0
-        self.plan = [name for name, many in zip(PHASES, passes, strict=True) for _ in range(many)]
-        self.pooled = problem.pooled()
-        self.counts = problem.batches()
-        self.chains = chains.prior_chains(problem.knots, problem.drift, problem.dtype)
-        pairs = {"level": _num_pairs(self.pooled), "mode": _num_pairs(self.counts)}
-        self.effort = pairs | {"variational": 2.0 * pairs["mode"], "precision": pairs["mode"]}
-        self.level_sd = float(problem.drift.constant() ** -0.5)  # of a path that does not move, a priori
+        self.start = start
+        pairs = sum(float(len(step.words)) ** 2 for step in problem.steps)
+        self.effort = {"level": STEPS["level"] * float(len(problem.counts.vocabulary)) ** 2}
+        self.effort["paths"] = STEPS["paths"] * pairs
+        self.learner = Learner(problem)
+        self._stages: dict[str, tuple[Prior, Stage]] = {}
+
+    def phase(self, done: int, history: list[dict[str, Any]]) -> str | None:
+        """What comes next, after what was seen so far; None at the end."""
+        if not history:
+            return PHASES[0]
+        last = history[-1]["phase"]
+        if self.verdict_of(last, history) is None:
+            return last
+        later = PHASES[PHASES.index(last) + 1 :]
+        return later[0] if later else None
+
+    def verdict_of(self, phase: str, history: list[dict[str, Any]]) -> Verdict | None:
+        """How a phase has ended, or None if it goes on."""
+        rounds = [entry for entry in history if entry["phase"] == phase]
+        limit = self.problem.settings.passes[PHASES.index(phase)]
+        if not rounds:
+            return Verdict(False, f"the {phase} phase did not begin")
+        if len(rounds) > 1 and not rounds[-1]["taken_back"]:
+            gain = rounds[-1]["objective"] - rounds[-2]["objective"]
+            enough = self.tolerance(rounds[-1]["objective"])
+            # A single round may gain little, on its way past a saddle or by chance of rounding.
+            before = rounds[-2]["objective"] - rounds[-3]["objective"] if len(rounds) > 2 else math.inf
+            same = rounds[-1]["dim"] == rounds[-2]["dim"]
+            if same and gain < enough and before < SETTLED * enough:
+                return Verdict(True, f"the last round of the {phase} phase gained {gain:.3g} nats")
+        if rounds[-1]["boldness"] < TIMID:
+            return Verdict(False, f"the ELBO does not rise any further in the {phase} phase")
+        if rounds[-1]["passes"] >= limit:
+            return Verdict(False, f"the {phase} phase reached its limit of {limit:,} passes")
+        return None
+
+    def tolerance(self, objective: float) -> float:
+        """Gain of a round, in nats, below which a phase is at its end."""
+        return max(TOLERANCE * len(self.problem.counts.vocabulary), ROUNDING * abs(objective))
+
+    def verdict(self, history: list[dict[str, Any]]) -> Verdict:
+        """Whether all phases ended by themselves."""
+        for phase in PHASES:
+            found = self.verdict_of(phase, history) or Verdict(False, f"stopped in the {phase} phase")
+            if not found.converged:
+                return found
+        return Verdict(True, "converged")
+
+    def ahead(self, done: int, history: list[dict[str, Any]]) -> dict[str, float]:
+        """How many rounds of each phase are to come, about: gains are taken to fall as they did last."""
+        gone = [phase for phase in PHASES if any(entry["phase"] == phase for entry in history)]
+        guess = {phase: USUAL for phase in PHASES[len(gone) :]}
+        rounds = [entry["objective"] for entry in history if gone and entry["phase"] == gone[-1]]
+        if gone and self.verdict_of(gone[-1], history) is None:
+            gains = np.maximum(np.diff(rounds[-3:]), 1e-9)
+            guess[gone[-1]] = USUAL
+            if len(gains) == 2 and gains[1] < gains[0]:
+                left = np.log(self.tolerance(rounds[-1]) / gains[1]) / np.log(gains[1] / gains[0])
+                guess[gone[-1]] = float(np.clip(left, 1.0, 5 * USUAL))
+        return guess
 
     def begin(self) -> dict[str, Any]:
-        """The state before the first pass: small random levels."""
-        shape = (len(self.problem.counts.vocabulary), self.problem.settings.dim)
-        keys = jr.split(jr.key(self.problem.settings.seed))
-        return _with_moments(
-            {
-                name: 0.5 * jr.normal(key, shape, self.problem.dtype)
-                for name, key in zip(("words", "contexts"), keys, strict=True)
+        """The state before the first round: levels near the best ones."""
+        prior = self.learner.begin()
+        stage = self._stage("level", prior)
+        settings, num_words = self.problem.settings, len(self.problem.counts.vocabulary)
+        if self.start is None:
+            found = pooling.start(stage.counts[0], num_words, self.problem.dim, prior.scale, settings.seed)[:2]
+        else:
+            found = tuple(jnp.asarray(side, self.problem.dtype) for side in self.start)
+        spread = np.float32(0.5) / stage.chains.diag**2
+        return {
+            "words": chains.to_natural(stage.chains, found[0]),
+            "contexts": chains.to_natural(stage.chains, found[1]),
+            "word_variances": jnp.broadcast_to(spread, found[0].shape),
+            "context_variances": jnp.broadcast_to(spread, found[1].shape),
+            **_numbers(prior),
+            "boldness": np.float64(1.0),
+            "passes": np.int64(0),
+            "objective": np.float64(-math.inf),
+            "settled": np.bool_(False),
+            "paths": np.bool_(False),
+        }
+
+    def advance(self, state: dict[str, Any], phase: str, done: int) -> dict[str, Any]:
+        """The state after another round; it is as before but for its boldness if the ELBO fell."""
+        if phase == "paths" and not state["paths"]:
+            state = self._unrolled(state)
+        if phase == "level":
+            state = self._cut(self._turned(state))
+        before = state
+        state, curvatures = self._refreshed(phase, state, 2 if math.isinf(state["objective"]) else 1)
+        state = self._learnt(phase, state, curvatures)
+        stage = self._stage(phase, _prior(state))
+        variances = [state[f"{side}_variances"] for side in SIDES]
+
+        def gradient(place):
+            means = [chains.from_natural(stage.chains, side) for side in place]
+            slopes = likelihood.gradients(stage.counts, Moments(*means, *variances))
+            return tuple(_with_prior(stage.chains, *pair) for pair in zip(slopes, place, strict=True))
+
+        def precondition(slopes):
+            return tuple(
+                chains.precondition(stage.chains, h, slope)
+                for h, slope in zip(curvatures, slopes, strict=True)
+            )
+
+        climbed = ascent.climb(
+            gradient,
+            precondition,
+            (state["words"], state["contexts"]),
+            steps=STEPS[phase],
+            memory=self._memory(phase),
+            boldness=float(state["boldness"]),
+        )
+        passes = state["passes"] + climbed.gradients
+        state = state | {"words": climbed.place[0], "contexts": climbed.place[1], "passes": passes}
+        objective = self.objective(state)
+        if objective < before["objective"] - 5.0 * ROUNDING * abs(objective):
+            return before | {"boldness": before["boldness"] / 4.0, "passes": passes}
+        gain = objective - before["objective"]
+        return state | {
+            "objective": np.float64(objective),
+            "boldness": np.minimum(1.0, 2.0 * state["boldness"]),
+            "settled": np.bool_(gain < SETTLED * self.tolerance(objective)),
+        }
+
+    def is_due(self, done: int) -> bool:
+        """Every round ends with a look at the objective."""
+        return True
+
+    def seen(self, before: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        """What is noted of a round."""
+        return {
+            "objective": float(state["objective"]),
+            "passes": int(state["passes"]),
+            "drift": _prior(state).mean_drift,
+            "scale": float(state["scale"]),
+            "boldness": float(state["boldness"]),
+            "dim": int(state["words"].shape[1]),
+            "taken_back": bool(before["objective"] == state["objective"]),
+        }
+
+    def _memory(self, phase):
+        numbers = 2.0 * len(self.problem.knots) * self.problem.dim
+        return MEMORY_OF_LARGE if phase == "paths" and numbers > LARGE else MEMORY[phase]
+
+    def _stage(self, phase, prior) -> Stage:
+        """Counts of a phase, and its chains under a prior; the last ones are kept."""
+        if phase in self._stages and _same(self._stages[phase][0], prior):
+            return self._stages[phase][1]
+        kept = self._stages[phase][1].counts if phase in self._stages else None
+        given = self.problem.given(*prior[:4])
+        if phase == "level":
+            counts = [pooling.pool(self.problem)] if kept is None else kept
+            num_words = len(self.problem.counts.vocabulary)
+            width = np.full((num_words, 1), given.drift.constant() ** 0.5)
+            made = chains.Chains(
+                *(jnp.asarray(x, self.problem.dtype) for x in (width, np.zeros((num_words - 1, 1))))
+            )
+        else:
+            self._stages.pop("level", None)  # large matrices that are not needed any more
+            counts = self.problem.batches() if kept is None else kept
+            made = chains.prior_chains(self.problem.knots, given.drift, self.problem.dtype)
+        self._stages[phase] = prior, Stage(counts, made)
+        return self._stages[phase][1]
+
+    def _phase_of(self, state):
+        return PHASES[bool(state["paths"])]
+
+    def _unrolled(self, state):
+        """Constant paths, from levels."""
+        means = self.moments(state)
+        stage = self._stage("paths", _prior(state))
+        rows = jnp.asarray(self.problem.knots.word)
+        made = {
+            name: chains.to_natural(stage.chains, mean[rows])
+            for name, mean in zip(("words", "contexts"), means[:2], strict=True)
+        }
+        variances = {f"{side}_variances": state[f"{side}_variances"][rows] for side in SIDES}
+        fresh = {
+            "boldness": np.float64(1.0),
+            "passes": np.int64(0),
+            "objective": np.float64(-math.inf),
+            "settled": np.bool_(False),
+        }
+        return state | made | variances | fresh | {"paths": np.bool_(True)}
+
+    def _turned(self, state):
+        """Levels turned to the principal axes, where components depend least on each other.
+
+        The ELBO is that of the same means with other precisions, so it may change a little; it rises in the
+        round that follows.
+        """
+        weight = self._weights()
+        spread = sum((state[name] * weight).T @ state[name] for name in ("words", "contexts"))
+        axes = jnp.asarray(np.linalg.eigh(np.asarray(spread, np.float64))[1][:, ::-1], self.problem.dtype)
+        return state | {name: state[name] @ axes for name in ("words", "contexts")}
+
+    def _cut(self, state):
+        """Levels without the components that no text supports, once that is clear, if the dimension is free."""
+        if self.problem.settings.dim is not None or not state["settled"]:
+            return state
+        # Principal axes are in the order of their part in the logits.
+        kept = max(1, supported(self.moments(state), np.asarray(self._weights())[:, 0]))
+        if kept == state["words"].shape[1]:
+            return state
+        shared = ("words", "contexts", "word_variances", "context_variances")
+        return state | {name: state[name][:, :kept] for name in shared} | {"objective": np.float64(-math.inf)}
+
+    def _weights(self):
+        """Share of each word in all counts, (V, 1)."""
+        weight = np.zeros(len(self.problem.counts.vocabulary), self.problem.dtype)
+        for step, negatives in zip(self.problem.steps, self.problem.negatives, strict=True):
+            weight[step.words] += negatives.rows
+        return jnp.asarray(weight / weight.sum())[:, None]
+
+    def _refreshed(self, phase, state, times):
+        """The best precisions for the means, and the curvatures that they come from."""
+        stage = self._stage(phase, _prior(state))
+        curvatures = None
+        for _ in range(times):
+            curvatures = likelihood.curvatures(stage.counts, self.moments(state))
+            spreads = [chains.spread(stage.chains, h) for h in curvatures]
+            state = state | {
+                f"{side}_variances": spread.variances for side, spread in zip(SIDES, spreads, strict=True)
+            }
+            state["divergence"] = np.float64(sum(float(spread.divergence) for spread in spreads))
+        return state, curvatures
+
+    def _learnt(self, phase, state, curvatures):
+        """The best numbers of the prior, and the same paths under them."""
+        if None not in (self.problem.settings.drift, self.problem.settings.scale):
+            return state
+        old = _prior(state)
+        data = self._data(phase, state, curvatures)
+        if phase == "level":
+            new = self.learner.level(old, data)
+        else:  # in the end paces stay, so that there is an end
+            new = self.learner.paths(old, data, paces=not state["settled"])
+        means = self.moments(state)
+        stage = self._stage(phase, new)
+        spreads = [chains.spread(stage.chains, h) for h in curvatures]
+        return (
+            state
+            | _numbers(new)
+            | {
+                "words": chains.to_natural(stage.chains, means.words),
+                "contexts": chains.to_natural(stage.chains, means.contexts),
+                "word_variances": spreads[0].variances,
+                "context_variances": spreads[1].variances,
+                "divergence": np.float64(sum(float(spread.divergence) for spread in spreads)),
             }
         )
 
-    def advance(self, state: dict[str, Any], index: int) -> dict[str, Any]:
-        """The state after pass number `index`; the state before it is used up."""
-        phase = self.plan[index]
-        state = self._enter(phase, self.plan[index - 1] if index else PHASES[0], state)
-        first = self.plan.index(phase)
-        done = index - first, self.plan.count(phase)
-        if phase == "level":
-            slopes = likelihood.gradients(self.pooled, self._levels(state))
-            slopes = [self.level_sd * slope for slope in slopes]
-            return _step(state, slopes, _rate(LEVEL_RATE, *done))
-        if phase == "precision":
-            return self.refresh(state)
-        if phase == "variational" and index > first and (index - first) % REFRESH == 0:
-            state = self._refreshed_on_the_way(state)
-        slopes = likelihood.gradients(self.counts, self.moments(state))
-        slopes = [chains.natural_gradient(self.chains, slope) for slope in slopes]
-        rate = MODE_RATE if phase == "mode" else VARIATIONAL_RATE
-        return _step(state, slopes, _rate(rate, *done))
-
-    def _levels(self, state):
-        return Moments(self.level_sd * state["words"], self.level_sd * state["contexts"])
-
-    def _enter(self, phase, last, state):
-        """The state at the beginning of a phase, if it is not the last one, through all phases between."""
-        if phase == last:
-            return state
-        entered = PHASES[PHASES.index(last) + 1 : PHASES.index(phase) + 1]
-        # Adam's averages are most of the memory. Whoever called still holds the state, so they leave it here.
-        for name in _moment_names(state):
-            del state[name]
-        if "mode" in entered:
-            state = self._unrolled(state)
-        if "variational" in entered:
-            state = self._turned(state)
-        if phase == "variational":
-            state = self._refreshed_on_the_way(state)
-        return state if phase == "precision" else _with_moments(state)  # the last phase moves no means
-
-    def _unrolled(self, state):
-        """Constant paths in natural coordinates."""
-        rows = jnp.asarray(self.problem.knots.word)
-        return {
-            name: chains.to_natural(self.chains, level[rows])
-            for name, level in zip(("words", "contexts"), self._levels(state)[:2], strict=True)
-        }
-
-    def _turned(self, state):
-        """The space turned to its principal axes; natural coordinates, linear in the path, turn with it."""
-        axes = self._axes(self.moments(state))
-        return {name: state[name] @ axes for name in ("words", "contexts")}
-
-    def _axes(self, moments):
-        """Principal axes of words and contexts, each weighted by how often it occurs."""
-        weight = np.zeros(len(self.problem.knots), self.problem.dtype)
-        for place, negatives in zip(self.problem.places, self.problem.negatives, strict=True):
-            weight[place] = negatives.rows
-        weight = jnp.asarray(weight / weight.sum())[:, None]
-        spread = sum((x * weight).T @ x for x in (moments.words, moments.contexts))
-        return jnp.asarray(np.linalg.eigh(np.asarray(spread))[1][:, ::-1].copy())
+    def _data(self, phase, state, curvatures):
+        """What the likelihood says, as if it were Gaussian, of words and of contexts."""
+        moments = self.moments(state)
+        slopes = likelihood.gradients(self._stage(phase, _prior(state)).counts, moments)
+        return [
+            Data(h, h * mean + slope)
+            for h, mean, slope in zip(curvatures, moments[:2], slopes, strict=True)
+        ]
 
     def moments(self, state: dict[str, Any]) -> Moments:
-        """Means of all rows, with variances once there are any."""
-        words, contexts = (chains.from_natural(self.chains, state[name]) for name in ("words", "contexts"))
-        return Moments(words, contexts, state.get("word_variances"), state.get("context_variances"))
+        """Means and variances of all rows; of levels, of all words."""
+        stage = self._stage(self._phase_of(state), _prior(state))
+        means = [chains.from_natural(stage.chains, state[name]) for name in ("words", "contexts")]
+        return Moments(*means, state["word_variances"], state["context_variances"])
 
-    def refresh(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Make the precisions optimal for the means, in one step of the fixed-point iteration."""
-        curvatures = likelihood.curvatures(self.counts, self.moments(state))
-        words, contexts = (chains.spread(self.chains, curvature) for curvature in curvatures)
-        return state | {
-            "word_variances": words.variances,
-            "context_variances": contexts.variances,
-            "word_lag_covariances": words.lag_covariances,
-            "context_lag_covariances": contexts.lag_covariances,
-            "divergence": words.divergence + contexts.divergence,
-        }
+    def objective(self, state: dict[str, Any]) -> float:
+        """The ELBO in nats; of levels, that of paths that do not move."""
+        stage = self._stage(self._phase_of(state), _prior(state))
+        fit = likelihood.log_likelihood(stage.counts, self.moments(state))
+        squares = sum(float(_squares(state[name])) for name in ("words", "contexts"))
+        return fit - 0.5 * squares - float(state["divergence"]) + _prior(state).log_density
 
-    def _refreshed_on_the_way(self, state):
-        """The same, without what only the atlas needs: these passes hold the most memory of all."""
-        return {name: array for name, array in self.refresh(state).items() if "lag" not in name}
+    def given(self, state: dict[str, Any]) -> Problem:
+        """The problem with the numbers of the prior that the state has."""
+        return self.problem.given(*_prior(state)[:4])
 
-    def objective(self, state: dict[str, Any], phase: str) -> float:
-        """The ELBO once there are precisions, before it the log joint density without constants; in nats."""
-        if phase == "level":
-            fit = likelihood.log_likelihood(self.pooled, self._levels(state))
-        else:
-            fit = likelihood.log_likelihood(self.counts, self.moments(state))
-        return fit - 0.5 * float(_squares(state)) - float(state.get("divergence", 0.0))
-
-    def finish(self, state: dict[str, Any]) -> dict[str, Any]:
-        """Moments of all rows."""
+    def rows(self, state: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        """Means of words and of contexts at all knots, also where levels have not begun to move."""
         moments = self.moments(state)
-        found = {
-            "words": moments.words,
-            "contexts": moments.contexts,
-            "word_variances": moments.word_variances,
-            "context_variances": moments.context_variances,
-            "word_lag_covariances": _with_last(state["word_lag_covariances"]),
-            "context_lag_covariances": _with_last(state["context_lag_covariances"]),
+        at = slice(None) if state["paths"] else self.problem.knots.word
+        return np.asarray(moments.words)[at], np.asarray(moments.contexts)[at]
+
+    def finish(self, state: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+        """Moments of all rows that allow for noise between steps, and the problem with the drift beyond it."""
+        if not state["paths"]:
+            state = self._unrolled(state)
+        state, curvatures = self._refreshed("paths", state, 2)
+        moments, prior, knots = self.moments(state), _prior(state), self.problem.knots
+        elbo = self.objective(state)
+        slopes = likelihood.gradients(self._stage("paths", prior).counts, moments)
+        times, data, factors = years(self.problem.dates), [], []
+        for mean, slope, h in zip(moments[:2], slopes, curvatures, strict=True):
+            excess = noise.dispersions(knots, times, mean, slope, h, prior.scale)
+            factors.append(excess)
+            shrink = jnp.asarray(1.0 / excess[knots.word], mean.dtype)[:, None]
+            data.append(Data(h * shrink, (h * mean + slope) * shrink))
+        beyond = self.learner.paths(prior, data, width=False)
+        stage = self._stage("paths", beyond)
+        found: dict[str, Any] = {}
+        for side, part in zip(SIDES, data, strict=True):
+            spread = chains.spread(stage.chains, part.precision)
+            found |= {
+                f"{side}s": chains.smoothed(stage.chains, *part),
+                f"{side}_variances": spread.variances,
+                f"{side}_lag_covariances": jnp.pad(spread.lag_covariances, ((0, 1), (0, 0))),
+            }
+        found = {name: np.asarray(array) for name, array in found.items()}
+        learnt = {
+            "scale": prior.scale,
+            "drift": prior.mean_drift,
+            "drift_beyond_noise": beyond.mean_drift,
+            "drifts": [beyond.drift * pace for pace in beyond.paces],
+            "shares": beyond.shares.tolist(),
+            "dispersion": float(np.median(factors[0])),
+            "supported_dim": supported(moments, np.asarray(self._weights())[:, 0][knots.word]),
         }
-        return {name: np.asarray(array) for name, array in found.items()}
+        return self.problem.given(*beyond[:4]), found | {"learnt": learnt, "elbo": elbo}
 
 
-def _with_last(lag_covariances):
-    return jnp.pad(lag_covariances, ((0, 1), (0, 0)))
+def supported(moments: Moments, weights: np.ndarray) -> int:
+    """How many components have a part in the logits."""
+    share = weights / weights.sum()
+    parts = [np.sqrt(share @ np.asarray(side, np.float64) ** 2) for side in moments[:2]]
+    return int((parts[0] * parts[1] > WEAK * max(1e-12, (parts[0] * parts[1]).max())).sum())
 
 
-def _num_pairs(batches):
-    """Pairs of words present, over all steps."""
-    return float(sum(len(batch.rows) * batch.rows.shape[1] ** 2 for batch in batches))
-
-
-def _moment_names(state):
-    return [name for name in state if "_moment_" in name or name == "count"]
-
-
-def _with_moments(state):
-    zeros = {
-        f"{kind}_moment_{name}": jnp.zeros_like(array)
-        for name, array in state.items()
-        for kind in ("first", "second")
+def _numbers(prior):
+    return {
+        "drift": np.float64(prior.drift),
+        "scale": np.float64(prior.scale),
+        "paces": np.asarray(prior.paces, np.float64),
+        "pace": prior.pace,
+        "shares": prior.shares,
     }
-    return state | zeros | {"count": jnp.zeros((), jnp.int32)}
 
 
-def _rate(rate, done, planned):
-    """Up to the full rate in the first passes; in the second half down to a tenth."""
-    rise = min(1.0, (done + 1) / WARM_UP)
-    return rate * rise * (1.0 - 0.9 * max(0.0, 2.0 * done / planned - 1.0))
-
-
-def _step(state, slopes, rate):
-    names = ["words", "contexts", *_moment_names(state)]
-    return state | _ascend({name: state[name] for name in names}, slopes, rate)
-
-
-@functools.partial(jax.jit, donate_argnums=0)
-def _ascend(state, slopes, rate):
-    """One step of Adam up the objective; in natural coordinates the prior's slope is their negative."""
-    slopes = dict(zip(("words", "contexts"), slopes, strict=True))
-    slopes = {name: slope - state[name] for name, slope in slopes.items()}
-    old = adam.Moments(
-        state["count"],
-        {name: state[f"first_moment_{name}"] for name in slopes},
-        {name: state[f"second_moment_{name}"] for name in slopes},
+def _prior(state):
+    paces = tuple(float(pace) for pace in state["paces"])
+    return Prior(
+        float(state["drift"]),
+        float(state["scale"]),
+        paces,
+        np.asarray(state["pace"]),
+        np.asarray(state["shares"]),
     )
-    direction, new = adam.direction(slopes, old, SECOND_DECAY)
-    stepped = {name: state[name] + rate * direction[name] for name in slopes}
-    first = {f"first_moment_{name}": array for name, array in new.first.items()}
-    second = {f"second_moment_{name}": array for name, array in new.second.items()}
-    return stepped | first | second | {"count": new.count}
+
+
+def _same(one, other):
+    return one[:3] == other[:3] and np.array_equal(one.pace, other.pace)
 
 
 @jax.jit
-def _squares(state):
-    return jnp.sum(state["words"] ** 2) + jnp.sum(state["contexts"] ** 2)
+def _with_prior(chain, slope, place):
+    return chains.natural_gradient(chain, slope) - place
+
+
+@jax.jit
+def _squares(array):
+    return jnp.sum(array**2)

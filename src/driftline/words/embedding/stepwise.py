@@ -21,11 +21,14 @@ from driftline.words.embedding import likelihood
 from driftline.words.embedding.failures import diverged
 from driftline.words.embedding.likelihood import Batch, Moments
 from driftline.words.embedding.problem import Problem
+from driftline.words.embedding.verdict import Verdict
 from driftline.words.settings import Settings
 
 FAST_RATE, PAPER_RATE = 0.1, 1e-2  # in standard deviations of the prior, and as published
 SECOND_DECAY = 0.99
 SETTLE = 4  # updates of the filter's variances; each depends a little on the ones before
+ROUND = 60  # passes between two looks at the objective
+TOLERANCE, ROUNDING = 0.02, 2e-7  # of a round's gain: nats a word, and what single precision leaves of it
 FIRST_SIZE = 0.1  # of random starts, in standard deviations of the prior
 
 
@@ -38,35 +41,59 @@ class Stepwise:
         plan: What each part of the work is called: the dates of the steps.
         effort: Nothing, since all are of one kind.
         without_elbo: Parts of the plan whose objective is a log joint density: all but those of a filter.
-        look: Steps between two looks at the objective, which is worked out anyway.
     """
 
-    look = 1
-
     def __init__(self, problem: Problem):
-        self.problem = problem
+        problem = self.problem = problem.given(*problem.settings.numbers)
         self.plan = [str(date) for date in problem.dates]
         self.effort: dict[str, float] = {}
         self.is_filter = problem.settings.method == "dsg-f"
         self.without_elbo = () if self.is_filter else self.plan
-        self.gaps = np.append(0.0, problem.settings.drift * np.diff(years(problem.dates)))
+        self.gaps = np.append(0.0, problem.settings.numbers[0] * np.diff(years(problem.dates)))
+        self.scale = problem.settings.numbers[1]
 
     def begin(self) -> dict[str, Any]:
         """Nothing known: mean zero and the prior's width."""
         problem = self.problem
-        settings = problem.settings
-        known = (len(problem.counts.vocabulary), settings.dim)
-        rows = (len(problem.knots), settings.dim)
-        state: dict[str, Any] = {"now_objective": np.zeros(())}
+        known = (len(problem.counts.vocabulary), problem.dim)
+        rows = (len(problem.knots), problem.dim)
+        state: dict[str, Any] = {"now_objective": np.zeros(()), "now_open": np.zeros((), np.int64)}
         state |= {f"now_{name}": np.zeros(known, problem.dtype) for name in ("words", "contexts")}
         state |= {name: np.zeros(rows, problem.dtype) for name in ("words", "contexts")}
         if self.is_filter:
             for side in ("word", "context"):
-                state[f"now_{side}_variances"] = np.full(known, settings.scale**2, problem.dtype)
+                state[f"now_{side}_variances"] = np.full(known, self.scale**2, problem.dtype)
                 state[f"{side}_variances"] = np.zeros(rows, problem.dtype)
         return state
 
-    def advance(self, state: dict[str, Any], index: int) -> dict[str, Any]:
+    def phase(self, done: int, history: list[dict[str, Any]]) -> str | None:
+        """Date of the step that comes next; None at the end."""
+        return self.plan[done] if done < len(self.plan) else None
+
+    def ahead(self, done: int, history: list[dict[str, Any]]) -> dict[str, float]:
+        """How many steps are to come."""
+        return {"": float(len(self.plan) - done)}
+
+    def is_due(self, done: int) -> bool:
+        """The objective is worked out anyway."""
+        return True
+
+    def seen(self, before: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
+        """What is noted of a step: the objective, and how many steps so far have not come to their end."""
+        return {"objective": self.objective(state), "open": int(state["now_open"])}
+
+    def verdict(self, history: list[dict[str, Any]]) -> Verdict:
+        """Whether all steps came to their end."""
+        if len(history) < len(self.plan):
+            return Verdict(False, f"stopped after {len(history)} of {len(self.plan)} steps")
+        many, limit = history[-1]["open"], self.problem.settings.passes[0]
+        if self.problem.settings.optimiser == "paper":
+            return Verdict(False, f"the published optimiser took its {limit:,} steps, and has no other end")
+        if many:
+            return Verdict(False, f"{many} of {len(self.plan)} steps reached the limit of {limit:,} passes")
+        return Verdict(True, "converged")
+
+    def advance(self, state: dict[str, Any], phase: str, index: int) -> dict[str, Any]:
         """The state after step number `index`; the arrays of the last state are written over."""
         problem = self.problem
         settings = problem.settings
@@ -78,7 +105,7 @@ class Stepwise:
             batch = self._batch(index)
             prior = self._prior(state, present, len(batch.rows))
             start = self._start(state, present, len(batch.rows), key)
-            fitted, objective = _fit(
+            fitted, objective, ended = _fit(
                 batch,
                 prior,
                 start,
@@ -94,6 +121,7 @@ class Stepwise:
             }
             self._check([*found.values(), objective], index)
             state["now_objective"] = state["now_objective"] + np.float64(objective)
+            state["now_open"] = state["now_open"] + np.int64(not ended)
             if settings.method == "sgi" and index:
                 _turn(found, state, present, problem.steps[index - 1].words)
             for name, array in found.items():
@@ -117,9 +145,9 @@ class Stepwise:
 
     def _prior(self, state, present, size):
         """Means and variances before the step is seen; of words that are not there, those of anything."""
-        scale = self.problem.settings.scale**2
+        scale = self.scale**2
         if not self.is_filter:
-            zero = jnp.zeros((size, self.problem.settings.dim), self.problem.dtype)
+            zero = jnp.zeros((size, self.problem.dim), self.problem.dtype)
             return Moments(zero, zero, zero + scale, zero + scale)
         names = ("now_words", "now_contexts", "now_word_variances", "now_context_variances")
         return Moments(
@@ -132,7 +160,7 @@ class Stepwise:
     def _start(self, state, present, size, key):
         settings, dtype = self.problem.settings, self.problem.dtype
         random = [
-            np.array(FIRST_SIZE * settings.scale * jr.normal(key, (size, settings.dim), dtype))
+            np.array(FIRST_SIZE * self.scale * jr.normal(key, (size, self.problem.dim), dtype))
             for key in jr.split(key)
         ]
         for array, name in zip(random, ("now_words", "now_contexts"), strict=True):
@@ -153,23 +181,24 @@ class Stepwise:
             found[~np.isin(words, self.problem.steps[index].words)] = 0.0
         return found
 
-    def objective(self, state: dict[str, Any], phase: str) -> float:
+    def objective(self, state: dict[str, Any]) -> float:
         """Sum over the steps so far, each given what was known before, of the ELBO; of points, the log joint.
 
         Of a filter it estimates the log evidence, but does not bound it: what was known is an approximation.
         """
         return float(state["now_objective"])
 
-    def finish(self, state: dict[str, Any]) -> dict[str, Any]:
-        """The rows of the knots."""
-        return {name: array for name, array in state.items() if not name.startswith("now_")}
+    def finish(self, state: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+        """The problem, the rows of the knots, and the objective of a filter."""
+        found = {name: array for name, array in state.items() if not name.startswith("now_")}
+        return self.problem, found | ({"elbo": self.objective(state)} if self.is_filter else {})
 
 
 def predict(state: dict[str, Any], gap: float, settings: Settings) -> None:
     """Carry what a filter knows of all words over a gap, in place; `gap` is the variance gained in it."""
     for name, variances in (("now_words", "now_word_variances"), ("now_contexts", "now_context_variances")):
         before = state[name], state[variances]
-        state[name], state[variances] = carry(settings.prior, *before, gap, settings.scale)
+        state[name], state[variances] = carry(settings.prior, *before, gap, settings.numbers[1])
 
 
 def _padded(array, size, fill):
@@ -191,15 +220,49 @@ def _turn(found, state, present, before):
 
 @functools.partial(jax.jit, static_argnames=("passes", "is_filter", "published"))
 def _fit(batch, prior, start, key, passes, is_filter, published):
-    """What is known after a step, and the objective of that step."""
+    """What is known after a step, the objective of that step, and whether it has come to its end."""
     if published and is_filter:
-        found = _published_filter(batch, prior, start, key, passes)
+        found, ended = _published_filter(batch, prior, start, key, passes), False
     else:
-        rates = (PAPER_RATE, PAPER_RATE) if published else (FAST_RATE, 0.1 * FAST_RATE)
-        found = _climb(batch, prior, Moments(*(jnp.asarray(array) for array in start)), passes, rates)
+        means = Moments(*(jnp.asarray(array) for array in start))
+        if published:
+            found, ended = _climb(batch, prior, means, passes, (PAPER_RATE, PAPER_RATE)), False
+        else:
+            found, ended = _climb_to_the_end(batch, prior, means, passes)
         for _ in range(SETTLE if is_filter else 0):
             found = _refreshed(batch, prior, found)
-    return found, likelihood.value(batch, found) - _divergence(found, prior)
+    return found, likelihood.value(batch, found) - _divergence(found, prior), ended
+
+
+def _climb_to_the_end(batch, prior, means, passes):
+    """Rounds of Adam, each slower than the last, until one gains next to nothing or passes run out."""
+    enough = TOLERANCE * jnp.sum(batch.rows > 0)
+
+    def value(means):
+        return likelihood.value(batch, means) - _divergence(means, prior)
+
+    def goes_on(carried):
+        _, last, gain, gone = carried
+        least = jnp.maximum(enough, ROUNDING * jnp.abs(last))
+        return (gone == 0) | ((gain >= least) & (gone * ROUND < passes))
+
+    def again(carried):
+        means, last, _, gone = carried
+        rate = jnp.asarray(FAST_RATE, last.dtype) * 0.7**gone
+        length = jnp.clip(passes - gone * ROUND, 0, ROUND)
+        ahead = _climb(batch, prior, means, length, (rate, 0.1 * rate))
+        reached = value(ahead)
+        better = reached > last
+        means = jax.tree.map(lambda new, old: jnp.where(better, new, old), ahead, means)
+        # A round that fell was too fast, which is no end.
+        gain = jnp.where(better, reached - last, jnp.inf)
+        return means, jnp.maximum(reached, last), gain, gone + 1
+
+    first = value(means)
+    means, last, gain, _ = jax.lax.while_loop(
+        goes_on, again, (means, first, jnp.full_like(first, jnp.inf), jnp.asarray(0))
+    )
+    return means, gain < jnp.maximum(enough, ROUNDING * jnp.abs(last))
 
 
 def _divergence(found, prior):
@@ -230,7 +293,7 @@ def _climb(batch, prior, means, passes, rates):
         )
         direction, moments = adam.direction(slopes, moments, SECOND_DECAY)
         gone = jnp.maximum(0.0, 2.0 * i / passes - 1.0)
-        now = (first_rate + (last_rate - first_rate) * gone).astype(means.words.dtype)
+        now = jnp.asarray(first_rate + (last_rate - first_rate) * gone, means.words.dtype)
         words, contexts = (
             place + now * sd * step for place, sd, step in zip(places, sds, direction, strict=True)
         )

@@ -24,6 +24,7 @@ from driftline.words.embedding.progress import FitProgress, FitReporter
 from driftline.words.embedding.published import PublishedSmoother
 from driftline.words.embedding.smoothing import Smoother
 from driftline.words.embedding.stepwise import Stepwise
+from driftline.words.embedding.verdict import Verdict
 from driftline.words.settings import Settings
 
 BETWEEN: dict[str, Between] = {
@@ -37,15 +38,17 @@ BETWEEN: dict[str, Between] = {
 def fit(
     counts: Counts,
     method: Literal["dsg-s", "dsg-f", "sgp", "sgi"] = "dsg-s",
-    dim: int = 100,
+    dim: int | None = None,
     *,
-    drift: float = 1e-3,
-    scale: float = 0.3,
+    drift: float | None = None,
+    scale: float | None = None,
     prior: Literal["stationary", "diffusion"] = "stationary",
     ratio: float = 1.0,
     exponent: float = 0.75,
     optimiser: Literal["fast", "paper"] = "fast",
     passes: int | Iterable[int] = (),
+    minutes: float | None = None,
+    start: Atlas | None = None,
     hold_out: Iterable[int] = (),
     seed: int = 0,
     checkpoint: str | os.PathLike | None = None,
@@ -59,17 +62,23 @@ def fit(
         counts: From `words.count`.
         method: "dsg-s": all steps at once, the default; "dsg-f": step after step, each with its past; "sgp"
             and "sgi": point estimates without dynamics, as baselines.
-        dim: Dimension of the embeddings.
-        drift: Variance that an embedding gathers in a year.
+        dim: Dimension of the embeddings. By default "dsg-s" takes as many as its ELBO prefers, up to 100, and
+            the others 100.
+        drift: Variance that an embedding gathers in a year; learnt by "dsg-s" if it is not given, and 0.001
+            for the others.
         scale: Width of the prior's pull towards zero; with the stationary prior the standard deviation of a
-            component at the first step, before anything is known.
+            component at the first step, before anything is known. Learnt by "dsg-s" if it is not given, and
+            0.3 for the others.
         prior: "stationary", in which a step depends on the one before and no more; or "diffusion", the
             papers' joint form, with a pull towards zero at every step; theirs is the model with
             `prior="diffusion", scale=1.0`.
         ratio: Negative for each positive count.
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one, which takes many times as long.
-        passes: Passes of each phase of the optimiser, or of its only one, if not as many as usual.
+        passes: The most passes that each phase of the optimiser, or its only one, may take. A fit that reaches
+            them says so, and is not `converged`.
+        minutes: The most time that the fit may take; the same holds.
+        start: An atlas of the same words to begin with, for "dsg-s".
         hold_out: Steps that the fit must not see; their score is shown with the progress. "dsg-s" predicts
             them from both sides, the others from the step before, as soon as they have seen that.
         seed: The same seed gives the same numbers.
@@ -98,19 +107,71 @@ def fit(
     check_problem(problem)
     _check_checkpoint(checkpoint, resume)
     memory.check(problem)
-    trainer = make_trainer(problem)
-    state, history = run(trainer, problem, held_out, checkpoint, resume, every, progress)
-    ended = history and history[-1]["phase"] not in trainer.without_elbo
-    return as_atlas(problem, trainer.finish(state), history, history[-1]["objective"] if ended else None)
+    trainer = make_trainer(problem, start)
+    limit = Limit(minutes)
+    state, history = run(trainer, problem, held_out, checkpoint, resume, every, progress, limit)
+    verdict = Verdict(False, limit.message) if limit.reached else trainer.verdict(history)
+    atlas = as_atlas(*trainer.finish(state), history, verdict)
+    tell_dim(problem, atlas)
+    return atlas
 
 
-def make_trainer(problem: Problem, *, precisions: bool = True) -> Smoother | PublishedSmoother | Stepwise:
-    """Who trains a problem; without `precisions`, not further than means need."""
+def tell_dim(problem: Problem, atlas: Atlas) -> None:
+    """Warn of a dimension that the texts do not support: what is too much blurs the rest."""
+    supported = atlas.learnt.get("supported_dim")
+    if problem.settings.dim is not None and supported is not None and 2 * supported <= problem.settings.dim:
+        warnings.warn(
+            f"the texts support {supported} of {problem.settings.dim} dimensions; with dim=None (--dim auto) "
+            "the fit takes as many as its ELBO prefers",
+            stacklevel=3,
+        )
+
+
+def make_trainer(problem: Problem, start: Atlas | None = None) -> Smoother | PublishedSmoother | Stepwise:
+    """Who trains a problem.
+
+    Args:
+        problem: What is trained.
+        start: A fit of the same words to begin with, for "dsg-s" and the fast optimiser.
+    """
     if problem.settings.method != "dsg-s":
         return Stepwise(problem)
     if problem.settings.optimiser == "paper":
         return PublishedSmoother(problem)
-    return Smoother(problem, precisions=precisions)
+    return Smoother(problem, start=None if start is None else _levels(problem, start))
+
+
+def _levels(problem, start):
+    """Mean vectors of words and of contexts over all steps of an atlas."""
+    if start.vocabulary != problem.counts.vocabulary or start.contexts is None:
+        raise ValueError("start= must be an atlas of the same vocabulary, with contexts")
+    word = start.knots.word
+    many = np.maximum(np.bincount(word, minlength=len(start.vocabulary)), 1)[:, None]
+    sides = []
+    for paths in (start.words, start.contexts):
+        total = np.zeros((len(many), start.dim))
+        np.add.at(total, word, paths.mean)
+        mean = total / many
+        if problem.settings.dim is not None and problem.settings.dim != start.dim:
+            raise ValueError(f"dim={problem.settings.dim}, but start= has {start.dim} dimensions")
+        sides.append(mean)
+    return tuple(sides)
+
+
+class Limit:
+    """The time that a fit may take."""
+
+    def __init__(self, minutes: float | None = None):
+        if minutes is not None and not minutes > 0:
+            raise ValueError(f"minutes={minutes!r}; a positive number is needed")
+        self._minutes, self._began = minutes, time.monotonic()
+        self.reached = False
+        self.message = f"stopped after the {minutes:g} minutes that were given" if minutes else ""
+
+    def check(self) -> bool:
+        """Whether the time is up."""
+        self.reached = self._minutes is not None and time.monotonic() - self._began >= 60.0 * self._minutes
+        return self.reached
 
 
 def run(
@@ -121,8 +182,9 @@ def run(
     resume: bool,
     every: float,
     progress: Any,
+    limit: Limit | None = None,
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    """Train to the end of the plan; returns the last state and what was seen on the way."""
+    """Train to the end; returns the last state and what was seen on the way."""
     history: list[dict[str, Any]] = []
     done = 0
     if resume and checkpoint is not None:
@@ -130,24 +192,28 @@ def run(
     else:
         state = trainer.begin()
     saved = time.monotonic()
-    reporter = FitReporter(progress, trainer.plan, trainer.effort, trainer.without_elbo)
+    reporter = FitReporter(progress, trainer.effort, trainer.without_elbo)
     with reporter as report, Interruption() as interruption:
-        while done < len(trainer.plan):
-            state = jax.block_until_ready(trainer.advance(state, done))
+        while (phase := trainer.phase(done, history)) is not None:
+            before = state
+            state = jax.block_until_ready(trainer.advance(state, phase, done))
             done += 1
             objective, score = None, None
-            if _is_due(trainer, done):
-                objective = _objective(trainer, problem, state, done)
+            if trainer.is_due(done):
+                seen = trainer.seen(before, state)
+                objective = _checked(seen["objective"], problem, done, phase)
                 score = _score(trainer, problem, held_out, state, done, history)
-                phase = trainer.plan[done - 1]
-                history.append({"done": done, "phase": phase, "objective": objective, "score": score})
-            report.update(done, objective, score)
+                history.append({"done": done, "phase": phase, "score": score} | seen)
+            del before
+            report.update(phase, done, trainer.ahead(done, history), objective, score)
             late = time.monotonic() - saved >= every
             if checkpoint is not None and (late or interruption.asked):
                 _save(checkpoint, problem, state, done, history)
                 saved = time.monotonic()
             if interruption.asked:
                 raise KeyboardInterrupt(interruption.signal)
+            if limit is not None and limit.check():
+                break
     return state, history
 
 
@@ -194,19 +260,9 @@ def _save(checkpoint, problem, state, done, history):
         warnings.warn(f"{error.strerror}; the fit goes on", stacklevel=4)
 
 
-def _is_due(trainer, done):
-    """Whether it is time to look at the objective: now and then, and at the end of a phase."""
-    plan = trainer.plan
-    ends = done == len(plan) or plan[done] != plan[done - 1]
-    return ends or done % trainer.look == 0
-
-
-def _objective(trainer, problem, state, done):
-    phase = trainer.plan[done - 1]
-    objective = trainer.objective(state, phase)
+def _checked(objective, problem, done, phase):
     if not np.isfinite(objective):
-        what = f"the objective is {objective} after {done} passes of {len(trainer.plan)} (phase {phase})"
-        raise diverged(what, problem.settings)
+        raise diverged(f"the objective is {objective} after {done} rounds (phase {phase})", problem.settings)
     return objective
 
 
@@ -220,18 +276,24 @@ def _score(trainer, problem, held_out, state, done, history):
         for many, score in enumerate(scores_ahead(trainer, held_out, state, done - 1), before + 1):
             mean = score if mean is None else mean + (score - mean) / many
         return mean
-    if not len(held_out) or trainer.plan[done - 1] == "level":
+    if not len(held_out):
         return None
-    moments = trainer.moments(state)
-    scores = interpolated_scores(problem, held_out, np.asarray(moments.words), np.asarray(moments.contexts))
-    return float(scores.mean())
+    return float(interpolated_scores(trainer.given(state), held_out, *trainer.rows(state)).mean())
 
 
 def as_atlas(
-    problem: Problem, found: dict[str, Any], history: list[dict[str, Any]], elbo: float | None
+    problem: Problem, found: dict[str, Any], history: list[dict[str, Any]], verdict: Verdict
 ) -> Atlas:
-    """The result of a fit, with all that is needed to ask it questions."""
+    """The result of a fit, with all that is needed to ask it questions.
+
+    Args:
+        problem: What was fitted, with the numbers of its prior.
+        found: Moments of all rows; what was learnt and the ELBO, if the method has them.
+        history: What was seen on the way.
+        verdict: How the fit has ended.
+    """
     counts, settings = problem.counts, problem.settings
+    drift, scale = settings.numbers
     knots = problem.knots
     sides = [
         Paths(
@@ -241,7 +303,7 @@ def as_atlas(
             variance=found.get(f"{side}_variances"),
             lag_covariance=found.get(f"{side}_lag_covariances"),
             between=BETWEEN[settings.method],
-            forward=forward(settings.prior, problem.dates, settings.drift, settings.scale)
+            forward=forward(settings.prior, problem.dates, drift, scale)
             if settings.method == "dsg-f"
             else None,
         )
@@ -256,12 +318,13 @@ def as_atlas(
         drift=problem.drift,
         occurrences=counts.occurrences[problem.training][knots.step, knots.word],
         tokens=counts.tokens[problem.training],
-        settings=settings.to_facts(),
+        settings=settings.to_facts() | {"dim": found["words"].shape[1], "drift": drift, "scale": scale},
         provenance=counts.provenance | {"left_out": [int(t) for t in _left_out(problem)]},
-        history={
-            name: [entry[name] for entry in history] for name in ("done", "phase", "objective", "score")
-        },
-        elbo=elbo,
+        history={name: [entry.get(name) for entry in history] for name in (history[0] if history else ())},
+        elbo=found.get("elbo"),
+        converged=verdict.converged,
+        message=verdict.message,
+        learnt=found.get("learnt", {}),
     )
 
 

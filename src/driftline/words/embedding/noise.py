@@ -1,0 +1,93 @@
+r"""How much more counts vary from step to step than their model says, and paths that allow for it.
+
+The likelihood takes pairs of words for independent. They are not: a text keeps to its subject, and so the
+words of a step go together. What remains is noise that comes and goes with the steps. It is measured where
+drift cannot be: against the straight line between the steps before and after. For data $y_t$ of precision
+$h_t$ (`learning`) and the line's weights w,
+
+$$e_t = \frac{y_t - w_- y_{t-1} - w_+ y_{t+1}}{\sqrt{1/h_t + w_-^2/h_{t-1} + w_+^2/h_{t+1}}}$$
+
+has variance one if the model is right, and the dispersion of a word is the mean of $e_t^2$ over its steps and
+components, those that are known best counting most. Words with few steps borrow from all words, as variances
+of genes do in the analysis of microarrays (Smyth 2004). Precisions are then divided by it.
+"""
+
+import functools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array
+from scipy import optimize, special
+
+from driftline.words.atlas.knots import Knots
+
+OVERLAP = 0.6  # neighbouring residuals share steps: independent ones in each
+FEWEST = 3  # words with a dispersion of their own, for one that all have in common
+
+
+def dispersions(
+    knots: Knots, times: np.ndarray, mean: Array, slope: Array, precision: Array, width: float
+) -> np.ndarray:
+    """By what number the precisions of each word are to be divided, (V,); at least one.
+
+    Args:
+        knots: The rows.
+        times: Time of each step.
+        mean: Means of the rows, (R, d).
+        slope: Of the expected log-likelihood, there.
+        precision: Its curvature.
+        width: Of the prior, in standard deviations.
+    """
+    inner = np.flatnonzero(knots.linked[:-1] & knots.linked[1:]) + 1
+    everyone = np.ones(knots.num_words)
+    if not len(inner):
+        return everyone
+    when = times[knots.step]
+    before = (when[inner + 1] - when[inner]) / (when[inner + 1] - when[inner - 1])
+    sums = _residuals(mean, slope, precision, jnp.asarray(inner), jnp.asarray(before, mean.dtype), width)
+    words = knots.word[inner]
+    squares, weights, weights_squared = (np.bincount(words, column, knots.num_words) for column in sums)
+    return np.maximum(1.0, moderated(squares, weights, weights_squared))
+
+
+def moderated(squares: np.ndarray, weights: np.ndarray, weights_squared: np.ndarray) -> np.ndarray:
+    """Dispersions of words, drawn towards what all have in common the more, the less is known of them.
+
+    Args:
+        squares: Weighted sum of each word's squared residuals.
+        weights: Sum of the weights.
+        weights_squared: Sum of their squares.
+    """
+    degrees = OVERLAP * weights**2 / np.maximum(weights_squared, 1e-30)
+    known = (degrees >= 1.0) & (squares > 0.0)
+    if known.sum() < FEWEST:
+        return np.ones(len(squares))
+    own = squares[known] / weights[known]
+    half = degrees[known] / 2.0
+    logs = np.log(own) - special.digamma(half) + np.log(half)
+    common = np.exp(np.median(logs))
+    excess = np.var(logs) - special.polygamma(1, half).mean()
+    result = np.full(len(squares), common)
+    if excess > 1e-4:  # else words do not differ
+        prior = 2.0 * np.exp(
+            optimize.brentq(lambda x: special.polygamma(1, np.exp(x)) - min(excess, 1e4), np.log(1e-3), np.log(1e6))
+        )
+        result[known] = (prior * common + degrees[known] * own) / (prior + degrees[known])
+    return result
+
+
+@functools.partial(jax.jit, static_argnames="width")
+def _residuals(mean, slope, precision, inner, before, width):
+    """Sums over components: squared residuals by their weights, weights, and weights squared; for each row."""
+    precision = jnp.maximum(precision, 1e-12)
+    places = mean + slope / precision
+    weight = before[:, None]
+    residual = places[inner] - weight * places[inner - 1] - (1 - weight) * places[inner + 1]
+    variance = (
+        1 / precision[inner]
+        + weight**2 / precision[inner - 1]
+        + (1 - weight) ** 2 / precision[inner + 1]
+    )
+    known = 1 / (1 + variance / width**2)
+    return (known * residual**2 / variance).sum(1), known.sum(1), (known**2).sum(1)
