@@ -420,7 +420,7 @@ def test_tables_beside_other_files_name_these(tmp_path):
 def test_texts_that_a_table_does_not_list_are_named(tmp_path):
     for name in ("a.txt", "b.txt", "c.txt"):
         write(tmp_path / "texts" / name, f"a b {name}")
-    write(tmp_path / "list.csv", "file,date\na.txt,1850\nb.txt,1851\n")
+    write(tmp_path / "list.csv", "file,date\na.txt,1850\n../texts/b.txt,1851\n")
     counts = words.count(words.read(tmp_path / "texts", table=tmp_path / "list.csv"), 2)
     assert counts.skipped == "files not read: 1, c.txt"
 
@@ -449,7 +449,10 @@ def test_a_file_beside_its_packed_copy_is_refused(tmp_path, plain, packed):
 def test_files_with_the_same_content_are_named(tmp_path):
     for name in ("1850.txt", "1851.txt", "1851-1.txt"):
         write(tmp_path / name, "a b")
-    with pytest.warns(UserWarning, match=r"1850\.txt and 1851-1\.txt and 1 more have the same content"):
+    for name in ("1852.txt", "1853.txt"):
+        write(tmp_path / name, "b a")
+    message = r"1850\.txt and 1851-1\.txt and 1 more have the same content, .* and so with 1 other contents;"
+    with pytest.warns(UserWarning, match=message):
         words.count(words.read(tmp_path), 2)
 
 

@@ -33,21 +33,20 @@ def refuse_twice(paths: Sequence[Path]) -> None:
 
 
 def warn_of_copies(records: Iterable[FileRecord]) -> None:
-    """Warn of files with the same content, each of which has counted."""
+    """Warn of files with the same content, each of which has counted; the first are named."""
     names = collections.defaultdict(list)
     for record in sorted(records):
         if record.bytes:
             names[record.sha256].append(record.name)
-    for same in names.values():
-        if same[0] == same[-1] and same[1:]:
-            _warn(f"{same[0]} was read {len(same)} times", "list it once")
-        elif same[1:]:
-            more = f" and {len(same) - 2} more" if same[2:] else ""
-            _warn(f"{same[0]} and {same[1]}{more} have the same content", "remove copies")
-
-
-def _warn(what, remedy):
-    warnings.warn(f"{what}, and every time counts; {remedy} if that is not meant", stacklevel=5)
+    copied = [same for same in names.values() if same[1:]]
+    if not copied:
+        return
+    first, second, *more = copied[0]
+    what = f"{first} and {second}{f' and {len(more)} more' if more else ''} have the same content"
+    if first == copied[0][-1]:
+        what = f"{first} was read {len(copied[0])} times"
+    others = f", and so with {len(copied) - 1} other contents" if copied[1:] else ""
+    warnings.warn(f"{what}, and each counts{others}; take copies out if that is not meant", stacklevel=4)
 
 
 def _unpacked(name):

@@ -43,14 +43,17 @@ def list_folder(folder: Path, pattern: str | None) -> Listing:
     tables = tuple(file for file in files if kind_of(file))
     _check(folder, pattern, texts, tables, len(files))
     refuse_packed_twice(texts + tables)
-    others = [path for path in found if not path.is_dir() and path not in {*texts, *tables}]
+    read = {*texts, *tables}
+    others = [path for path in found if path not in read and not path.is_dir()]
     return Listing(texts, tables, _names([*others, *_links(folder, pattern)], folder))
 
 
 def unlisted(folder: Path, listed: set[Path]) -> tuple[str, ...]:
-    """Names of the texts of a folder that are not among some."""
+    """Names of the texts of a folder that are not among some, which are resolved."""
     found = [path for path in folder.glob(ALL) if path.is_file() and suffix_of(path) in TEXTS]
-    return _names([path for path in found if path not in listed and not _is_hidden(path, folder)], folder)
+    return _names(
+        [path for path in found if path.resolve() not in listed and not _is_hidden(path, folder)], folder
+    )
 
 
 def _names(paths, folder):

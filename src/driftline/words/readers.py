@@ -95,7 +95,7 @@ class ListedTexts:
         """Names, days and texts of all files that the table names; all rows are checked before the first."""
         paths = [path for _, path in self._rows(Tally())]
         tally.bytes_total = self.table.stat().st_size + streams.total_size(paths)
-        tally.skipped += unlisted(self.folder.resolve(), set(paths))
+        tally.skipped += unlisted(self.folder.resolve(), {path.resolve() for path in paths})
         for day, path in self._rows(tally):
             name = _name(path, self.folder.resolve())
             yield name, day, _whole(path, name, self.layout.encoding, tally, self.limits)

@@ -345,3 +345,17 @@ def test_parts_that_do_not_fit_are_refused(atlas):
 def test_an_atlas_needs_no_jax():
     code = "import sys, driftline.words.atlas.importing; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_stopped_words_are_neither_listed_nor_counted(atlas):
+    first, last = atlas.dates[0], atlas.dates[-1]
+    options = {"n": 99, "min_count": 0, "probability": 0.01}
+    every = atlas.changed(first, last, **options)
+    stop = [every.words[0], every.words[-1], "no such word"]
+    found = atlas.changed(first, last, stop=stop, **options)
+    assert found.words == every.words[1:-1]
+    np.testing.assert_array_equal(found.distances, every.distances[1:-1])
+    assert found.num_compared == every.num_compared - 2 == len(found.words)
+    assert found.num_changed == (found.probabilities >= 0.01).sum()
+    with pytest.raises(TypeError, match="stop='word0' is one string"):
+        atlas.changed(first, last, stop="word0")

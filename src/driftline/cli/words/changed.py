@@ -1,7 +1,6 @@
 """`driftline words changed`: words ranked by their change, with the probability that it is not noise."""
 
 import argparse
-import dataclasses
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -61,28 +60,17 @@ def run(arguments: argparse.Namespace) -> int:
     found = atlas.changed(
         arguments.start,
         arguments.end,
-        n=len(atlas.vocabulary) if stop else arguments.number,
+        n=arguments.number,
         min_count=arguments.min_count,
         window=arguments.window,
         probability=arguments.probability,
+        stop=stop,
     )
-    found = without(found, stop, arguments.number)
     print(to_json(found) if arguments.json else found)
     return 0
 
 
 def without(found: "Changed", stop: Collection[str], number: int) -> "Changed":
-    """The first words of a whole ranking that are not in a list, and how many of those there are.
-
-    Args:
-        found: All words that were compared.
-        stop: Words to leave out.
-        number: How many to keep of the others.
-    """
-    if not stop:
-        return with_rows(found, range(min(number, len(found.words))))
+    """The first words of a ranking that are not in a list."""
     kept = [row for row, word in enumerate(found.words) if word not in stop]
-    likely = found.probabilities
-    num_changed = None if likely is None else int((likely[kept] >= found.threshold).sum())
-    shown = with_rows(found, kept[:number])
-    return dataclasses.replace(shown, num_compared=len(kept), num_changed=num_changed)
+    return with_rows(found, kept[:number])

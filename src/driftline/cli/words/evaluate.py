@@ -67,13 +67,17 @@ def _passes(text):
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare, print the table, write it and its picture; Ctrl-C leaves what is finished."""
-    from driftline.words.scores import unfinished
-
     table, picture = (arguments.out / name for name in (TABLE, PICTURE))
     counts, options = _prepare(arguments, table)
+    with only_one(table):
+        return _evaluate(arguments, counts, options, table, picture)
+
+
+def _evaluate(arguments, counts, options, table, picture):
+    from driftline.words.scores import unfinished
+
     try:
-        with only_one(table):
-            found = _compare(counts, arguments.methods, options)
+        found = _compare(counts, arguments.methods, options)
     except KeyboardInterrupt as stop:
         if not arguments.resume and not unfinished(table):
             raise

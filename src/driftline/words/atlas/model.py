@@ -199,6 +199,7 @@ class Atlas:
         window: int = WINDOW,
         probability: float = 0.95,
         share: float = 0.5,
+        stop: Iterable[str] = (),
     ) -> Changed:
         r"""Words ranked by their change between two dates, with the probability that it is more than noise.
 
@@ -224,7 +225,10 @@ class Atlas:
             probability: Words that changed with at least this probability come first, by distance; then the
                 rest, by probability.
             share: Share of all words that is expected to have changed, before the data.
+            stop: Words that are neither listed nor counted. They still help to find the common rotation.
         """
+        if isinstance(stop, str):
+            raise TypeError(f"stop={stop!r} is one string; pass a list of words")
         if min_count is None:
             min_count = 1 if self.settings.get("method") == "imported" else MIN_COUNT
         _check_whole(n=n, min_count=min_count, window=window)
@@ -245,6 +249,7 @@ class Atlas:
             window=window,
             threshold=probability,
             share=share,
+            stop=[self._index[word] for word in set(stop) if word in self._index],
         )
 
     def support(self, step: int, window: int = WINDOW) -> np.ndarray:

@@ -1,5 +1,6 @@
 """The two questions that compare all words: which are closest, and which have changed."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,6 +72,7 @@ def changed(
     window: int,
     threshold: float,
     share: float,
+    stop: Sequence[int] = (),
 ) -> Changed:
     """Words ranked by how much they changed between two steps.
 
@@ -83,6 +85,7 @@ def changed(
         window: How many steps on either side are around it.
         threshold: Words that changed with at least this probability come first.
         share: Share of all words that is expected to have changed, before the data.
+        stop: Words that are neither listed nor counted.
     """
     supports = atlas.support(first, window), atlas.support(second, window)
     words = np.flatnonzero(np.minimum(*supports) >= min_count)
@@ -105,7 +108,8 @@ def changed(
         probabilities = probability_of_change(log_factors, share)
         called = probabilities >= threshold
         rank = np.lexsort((-np.where(called, distances, log_factors), ~called))
-    top = rank[known[rank]][:n]
+    listed = known & ~np.isin(words, stop)
+    top = rank[listed[rank]][:n]
     found = None
     if covariance is not None and var_first is not None and var_second is not None:
         sides = Gaussian(mean_first[top], var_first[top]), Gaussian(mean_second[top], var_second[top])
@@ -123,8 +127,8 @@ def changed(
         start_support=supports[0][words[top]],
         end_support=supports[1][words[top]],
         threshold=threshold,
-        num_changed=None if probabilities is None else int((known & (probabilities >= threshold)).sum()),
-        num_compared=int(known.sum()),
+        num_changed=None if probabilities is None else int((listed & (probabilities >= threshold)).sum()),
+        num_compared=int(listed.sum()),
     )
 
 
