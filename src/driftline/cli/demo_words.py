@@ -64,8 +64,7 @@ def _print_changed(atlas):
     )
     print(f"{'word':<14}{'cosine distance':>15}{'90 % band':>14}{'probability':>13}{'uses then, now':>16}")
     columns: Any = without(found, left_out, NUM_CHANGED).columns().values()
-    rows = sorted(zip(*columns, strict=True), key=lambda row: -row[2])
-    for word, _, distance, lower, upper, probability, then, now in rows:
+    for word, distance, lower, upper, probability, then, now in zip(*columns, strict=True):
         band, uses = f"{lower:.2f}–{upper:.2f}", f"{then}, {now}"
         print(f"{word:<14}{distance:>15.2f}{band:>14}{probability:>13.3f}{uses:>16}")
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from driftline.words.addresses import sotu as sotu
+    from driftline.words.atlas.agreement import agreement as agreement
     from driftline.words.atlas.importing import import_vectors as import_vectors
     from driftline.words.atlas.importing import import_word2vec as import_word2vec
     from driftline.words.atlas.model import Atlas as Atlas
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from driftline.words.counting import count as count
     from driftline.words.counts import Counts as Counts
     from driftline.words.counts import load_counts as load_counts
+    from driftline.words.embedding.null import null as null
     from driftline.words.embedding.progress import FitProgress as FitProgress
     from driftline.words.embedding.training import fit as fit
     from driftline.words.evaluation import evaluate as evaluate
@@ -29,11 +31,13 @@ if TYPE_CHECKING:
     from driftline.words.tokens import Tokeniser as Tokeniser
 
 _HOMES = {
+    "driftline.words.atlas.agreement": ("agreement",),
     "driftline.words.atlas.importing": ("import_vectors", "import_word2vec"),
     "driftline.words.atlas.model": ("Atlas", "load"),
     "driftline.words.corpus": ("Corpus", "Document"),
     "driftline.words.counting": ("count",),
     "driftline.words.counts": ("Counts", "load_counts"),
+    "driftline.words.embedding.null": ("null",),
     "driftline.words.embedding.progress": ("FitProgress",),
     "driftline.words.embedding.training": ("fit",),
     "driftline.words.evaluation": ("evaluate",),

@@ -19,7 +19,7 @@ from driftline.words.settings import COMPARED, Settings
 def evaluate(
     counts: Counts,
     methods: Sequence[str] = ("sgi", "sgp", "dsg-f", "dsg-s"),
-    dim: int = 100,
+    dim: int | None = None,
     *,
     passes: Mapping[str, int | Iterable[int]] | None = None,
     hold_out: Iterable[int] | None = None,
@@ -37,8 +37,8 @@ def evaluate(
         counts: From `words.count`.
         methods: Any of "sgi", "sgp", "dsg-f", "dsg-s", and "dsg-s-past": smoothing that is fitted anew for
             each held-out step, to the steps before it only, so that it solves the same task as filtering.
-        dim: Dimension of the embeddings.
-        passes: Of some methods by name, as in `words.fit`, if not as many as usual.
+        dim: Dimension of the embeddings; as in `words.fit` if it is None.
+        passes: Of some methods by name, as in `words.fit`: the most that each phase may take.
         hold_out: Steps that smoothing does not see; by default every tenth, from the fifth on (with fewer
             than 50 steps every fifth, from the first on; with up to 5 the middle one), as in the paper.
         path: JSON file to which the scores are saved whenever a method has finished.
@@ -139,7 +139,7 @@ def settings_of_each(
     if not methods:
         raise ValueError(f"methods is empty; choose from {', '.join(COMPARED)}")
     if not isinstance(passes, Mapping):
-        raise TypeError(f"passes={passes!r}; a dictionary is needed here, such as {{'dsg-s': (60, 20, 5)}}")
+        raise TypeError(f"passes={passes!r}; a dictionary is needed here, such as {{'dsg-s': (2000, 1000)}}")
     for what, names in (("methods", methods), ("passes", passes)):
         unknown = [name for name in names if name not in COMPARED]
         if unknown:

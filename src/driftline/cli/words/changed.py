@@ -1,22 +1,30 @@
 """`driftline words changed`: words ranked by their change, with the probability that it is not noise."""
 
 import argparse
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from driftline.cli.words.answers import to_json, with_rows
-from driftline.cli.words.inputs import number, word_list
+from driftline.cli.words.inputs import number, read_counts, word_list
 
 if TYPE_CHECKING:
     from driftline.words.atlas.results import Changed
 
+COARSE = (
+    "Whole steps were shuffled, since the counts have no parts; with `driftline words count --parts 10` "
+    "documents are."
+)
 EPILOG = """\
 Words that changed with the probability asked for come first, by distance; then the rest, by probability. The
-distance is one less the cosine of the mean vectors; expected, lower and upper are the posterior's.
+distance is one less the cosine of the two vectors, with what all words share taken out: the posterior's median
+and its 90 % band, both zero for words that have rather not moved. --null shuffles the dates of the documents,
+fits anew, and tells how many of the words called changed are called by chance.
 
-example:
+examples:
   driftline words changed sotu.atlas --from 1900 --to 2000 --stop function-words.txt
+  driftline words changed sotu.atlas --from 1900 --to 2000 --null 20 --counts sotu.driftline
 """
 
 
@@ -46,6 +54,11 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help="leave out these words, one on each line (in any case, if the atlas has lower case only)",
     )
+    what = "give probabilities although the fit has not converged"
+    add("--anyway", action="store_true", help=what)
+    what = "compare with N fits to shuffled dates, and report the rate of false discoveries"
+    add("--null", type=number, default=0, metavar="N", help=what)
+    add("--counts", type=Path, metavar="FILE", help="with --null: the counts that the atlas was fitted to")
     add("--json", action="store_true", help="print JSON, with all numbers")
     parser.set_defaults(run=run)
 
@@ -54,20 +67,59 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the ranking."""
     from driftline import words
 
+    if bool(arguments.null) != (arguments.counts is not None):
+        raise ValueError("--null and --counts go together: dates are shuffled in the counts of the atlas")
     atlas = words.load(arguments.atlas)
     lower = all(word == word.lower() for word in atlas.vocabulary)
     stop = () if arguments.stop is None else word_list(arguments.stop, None, lower)
-    found = atlas.changed(
-        arguments.start,
-        arguments.end,
-        n=arguments.number,
-        min_count=arguments.min_count,
-        window=arguments.window,
-        probability=arguments.probability,
-        stop=stop,
-    )
-    print(to_json(found) if arguments.json else found)
+    options = {
+        "min_count": arguments.min_count,
+        "window": arguments.window,
+        "probability": arguments.probability,
+    }
+    asked = arguments.start, arguments.end
+    found = atlas.changed(*asked, n=arguments.number, stop=stop, anyway=arguments.anyway, **options)
+    if not arguments.null:
+        print(to_json(found) if arguments.json else found)
+        return 0
+    null = _null(arguments, atlas, asked, options)
+    if arguments.json:
+        print(to_json([found, null]))
+        return 0
+    print(null.title().replace("Change", "Shuffled dates, change", 1))
+    if null.is_coarse:
+        print(COARSE)
+    print(_with_rates(found, null))
     return 0
+
+
+def _null(arguments, atlas, asked, options):
+    """Compare with fits to shuffled dates, with a line of progress."""
+    from driftline import words
+    from driftline.terminal import Line
+
+    counts = read_counts(arguments.counts)
+    line = Line()
+
+    def tell(told):
+        line.write(f"shuffle {told.done}/{told.planned}: {told.called} of {told.compared} words called")
+
+    try:
+        show = tell if sys.stderr.isatty() else None
+        return words.null(counts, atlas, *asked, times=arguments.null, progress=show, **options)
+    finally:
+        line.close()
+
+
+def _with_rates(found, null):
+    """The table of changed words, with the rate of false discoveries down to each."""
+    lines = str(found).splitlines()
+    begin = len(lines) - len(found.words) - 1
+    rates = [f"{100.0 * rate:.0f} %" for rate in null.rates_of(found.words)]
+    lines[begin] += "  false discoveries"
+    for row, rate in enumerate(rates, begin + 1):
+        lines[row] += f"  {rate:>17}"
+    return "\n".join(lines)
 
 
 def without(found: "Changed", stop: Collection[str], number: int) -> "Changed":

@@ -48,7 +48,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         help=what,
     )
     model.add_options(parser)
-    what = "passes of each phase of a method's optimiser, such as dsg-s=60,20,5"
+    what = "the most passes of each phase of a method's optimiser, such as dsg-s=2000,1000"
     add("--passes", type=_passes, nargs="+", default=[], metavar="METHOD=N,...", help=what)
     usual = "every tenth (of less than 50 steps every fifth, of up to 5 the middle one)"
     model.add_hold_out(parser, f"steps that are predicted, if not {usual}")
@@ -61,7 +61,7 @@ def _passes(text):
     name, _, numbers = text.partition("=")
     known = name in settings.COMPARED and all(number.isdecimal() for number in numbers.split(","))
     if not known:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a method and its passes, such as dsg-s=60,20,5")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a method and its passes, such as dsg-s=2000,1000")
     return name, tuple(map(int, numbers.split(",")))
 
 

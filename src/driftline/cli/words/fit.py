@@ -24,6 +24,7 @@ examples:
   driftline words fit sotu.driftline -o sotu.atlas
   driftline words fit tweets.driftline --drift 1 --dim 50 -o tweets.atlas
   driftline words fit sotu.driftline -o sotu.atlas --resume
+  driftline words fit notes.driftline -o notes.atlas --seeds 3
 """
 
 
@@ -42,7 +43,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     what = "smoothing, filtering, or one of two baselines (%(default)s)"
     group.add_argument("--method", choices=METHODS, default=METHODS[0], help=what)
     model.add_options(group)
-    what = "passes of each phase of the optimiser, such as 60 20 5"
+    what = "the most passes that each phase of the optimiser may take, such as 2000 1000"
     group.add_argument("--passes", type=int, nargs="+", default=[], metavar="N", help=what)
     model.add_hold_out(group, "steps that the fit must not see; their score is shown with the progress")
     _add_run(parser.add_argument_group("long runs"))
@@ -55,6 +56,10 @@ def _add_run(group):
     what = "seconds between two checkpoints (%(default)s)"
     add("--every", type=float, default=60.0, metavar="SECONDS", help=what)
     add("--resume", action="store_true", help="go on from the checkpoint")
+    what = "stop after so long; the atlas then says that it has not converged"
+    add("--minutes", type=float, metavar="M", help=what)
+    what = "fit from N seeds, keep the best, and report how far they agree"
+    add("--seeds", type=int, default=1, metavar="N", help=what)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -83,15 +88,18 @@ def _fit(arguments, checkpoint):
             checkpoint=checkpoint,
             resume=arguments.resume,
             every=arguments.every,
+            minutes=arguments.minutes,
+            seeds=arguments.seeds,
         )
         atlas.save(arguments.out)
     except KeyboardInterrupt as stop:
-        if not checkpoint.exists():
+        if not any(checkpoint.parent.glob(f"{glob.escape(checkpoint.name)}*")):
             raise
         remedy = "the same command with --resume goes on from there"
         print(f"driftline: interrupted; what is done is in {checkpoint}: {remedy}", file=sys.stderr)
         return stopped_by(stop)
-    checkpoint.unlink(missing_ok=True)
+    for path in checkpoint.parent.glob(f"{glob.escape(checkpoint.name)}*"):  # of several seeds, several
+        path.unlink(missing_ok=True)
     for path in (checkpoint, arguments.out):
         _remove_halves(path)
     print(_summary(atlas, arguments.out, time.monotonic() - started))
@@ -151,9 +159,29 @@ def _summary(atlas, path, seconds):
     }
     if atlas.elbo is not None:
         rows["ELBO"] = f"{atlas.elbo:,.0f} nats"
+    if atlas.learnt:
+        learnt = atlas.learnt
+        rows["prior"] = (
+            f"width {learnt['scale']:.3g}, drift {learnt['drift_beyond_noise']:.2g} a year on average; "
+            f"noise between steps {learnt['dispersion']:.2g} times that of independent pairs"
+        )
+    rows["ended"] = "converged" if atlas.converged else f"NOT CONVERGED: {atlas.message}"
+    if "seeds" in atlas.provenance:
+        rows["seeds"] = _agreed(atlas.provenance["seeds"])
     name = shlex.quote(str(path))
     places = (
         f"\nAtlas: {path} ({size_of([path])})\n"
         f"Next:  driftline words changed {name} --from {first} --to {last}"
     )
     return "\n".join([*(f"{name:<8}{value}" for name, value in rows.items()), places])
+
+
+def _agreed(found):
+    """How far fits from several seeds agree, in words."""
+    parts = [f"{found['fits']} fits share {100 * found['share']:.0f} % of {found['n']} nearest words"]
+    correlation = found["change"]["rank_correlation"]
+    if correlation is not None:
+        parts.append(f"rank correlation of change {correlation:.2f}")
+    if found["elbo_difference"] is not None:
+        parts.append(f"ELBOs within {found['elbo_difference']:,.0f} nats")
+    return "; ".join(parts)

@@ -12,15 +12,17 @@ NAMES = ("dim", "drift", "scale", "prior", "ratio", "exponent", "optimiser", "se
 def add_options(group: Any) -> None:
     """Describe them."""
     add, defaults = group.add_argument, Settings()
-    add(
-        "--dim", type=int, default=defaults.dim, metavar="N", help="dimension of the embeddings (%(default)s)"
+    what = (
+        "dimension of the embeddings; auto takes as many as the ELBO prefers, up to 100, and is the default "
+        "of smoothing (100 for the other methods)"
     )
-    what = "variance that an embedding gathers in a year (%(default)s)"
-    add("--drift", type=float, default=defaults.drift, metavar="D", help=what)
+    add("--dim", type=_dimension, metavar="N|auto", help=what)
+    what = "variance that an embedding gathers in a year (smoothing learns it; 0.001 for the other methods)"
+    add("--drift", type=float, metavar="D", help=what)
     what = (
         "width of the pull towards zero; with --prior stationary, a component's standard deviation at first"
     )
-    add("--scale", type=float, default=defaults.scale, metavar="S", help=f"{what} (%(default)s)")
+    add("--scale", type=float, metavar="S", help=f"{what} (smoothing learns it; 0.3 for the other methods)")
     what = "the papers' model is --prior diffusion --scale 1 (%(default)s)"
     add("--prior", choices=PRIORS, default=defaults.prior, help=what)
     what = "negative for each positive count (%(default)s)"
@@ -31,6 +33,14 @@ def add_options(group: Any) -> None:
     add("--optimiser", choices=OPTIMISERS, default=defaults.optimiser, help=what)
     what = "the same seed gives the same numbers (%(default)s)"
     add("--seed", type=int, default=defaults.seed, metavar="N", help=what)
+
+
+def _dimension(text):
+    if text == "auto":
+        return None
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a whole number nor auto")
+    return int(text)
 
 
 def add_hold_out(group: Any, what: str) -> None:

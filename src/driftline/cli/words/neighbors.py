@@ -78,7 +78,8 @@ def _default_dates(atlas, word):
 def _title(found):
     then = found[0].vector_date
     is_same = all(each.date == each.vector_date for each in found)
-    return f"Closest to {found[0].word}" + ("" if is_same else f" as it was at {then}")
+    caveat = f"{found[0].caveat}\n" if found[0].caveat else ""
+    return f"{caveat}Closest to {found[0].word}" + ("" if is_same else f" as it was at {then}")
 
 
 def _table(found):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-DRAWS = 400
+DRAWS = 4000  # so that their error is below the second digit, which is the last that is printed
 CHUNK = 1 << 21  # numbers that are drawn at a time
 PROBABILITY = 0.9  # of all bands
 

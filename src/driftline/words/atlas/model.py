@@ -106,6 +106,11 @@ class Atlas:
             )
         return self._index[word]
 
+    @property
+    def caveat(self) -> str:
+        """What speaks against all answers; empty if the fit has converged, or is not known to have not."""
+        return "" if self.converged is not False else f"This fit has not converged: {self.message}."
+
     def step(self, when: Any) -> int:
         """The step that holds a date, or else the nearest."""
         return step_of(self.dates, when, length_of_steps(self.provenance))
@@ -153,6 +158,7 @@ class Atlas:
             upper=found.upper if found else None,
             a_occurrences=self.occurrences_of(a),
             b_occurrences=self.occurrences_of(b),
+            caveat=self.caveat,
         )
 
     def neighbors(
@@ -200,15 +206,17 @@ class Atlas:
         probability: float = 0.95,
         share: float = 0.5,
         stop: Iterable[str] = (),
+        anyway: bool = False,
+        bands: bool = True,
     ) -> Changed:
         r"""Words ranked by their change between two dates, with the probability that it is more than noise.
 
-        The rotation that all words share is taken out first, since the likelihood does not feel it. For the
-        displacement $\Delta$ of a word's vector, the ratio of its prior to its posterior density at zero is
-        the Bayes factor for a change against none (Savage and Dickey); with the share of changed words
-        expected beforehand it gives the posterior probability of a change.
+        A linear map that all words share is taken out first, since it is no change of any of them. What the
+        data then say of a word's displacement has one density if it has not moved and another if it has; the
+        ratio of the two is the Bayes factor for a change, and with the share of changed words expected
+        beforehand it gives the posterior probability of one (`docs/words.md`).
 
-        **The stated rate.** If the posterior is right, a word that has not changed has a Bayes factor of k or
+        **The stated rate.** If the model is right, a word that has not changed has a Bayes factor of k or
         more with a probability of at most 1/k. With `share=0.5`, a word reaches the probability p when its
         factor is p / (1 - p), so that at most (1 - p) / p of the unchanged words do: 5.3 % at 0.95.
 
@@ -225,7 +233,10 @@ class Atlas:
             probability: Words that changed with at least this probability come first, by distance; then the
                 rest, by probability.
             share: Share of all words that is expected to have changed, before the data.
-            stop: Words that are neither listed nor counted. They still help to find the common rotation.
+            stop: Words that are neither listed nor counted. They still help to find the common map.
+            anyway: Whether to give probabilities although the fit has not converged. What is left over of an
+                unfinished fit looks like change.
+            bands: Whether to give bands of distances, which take longer than all else.
         """
         if isinstance(stop, str):
             raise TypeError(f"stop={stop!r} is one string; pass a list of words")
@@ -249,6 +260,8 @@ class Atlas:
             window=window,
             threshold=probability,
             share=share,
+            with_probabilities=anyway or self.converged is not False,
+            bands=bands,
             stop=[self._index[word] for word in set(stop) if word in self._index],
         )
 

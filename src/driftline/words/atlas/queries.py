@@ -1,17 +1,21 @@
 """The two questions that compare all words: which are closest, and which have changed."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from driftline.words.atlas.change import (
+    Displacements,
+    common_map,
     common_rotation,
-    displacement_variance,
-    log_bayes_factor,
+    displacements,
+    log_bayes_factors,
+    mixed,
     probability_of_change,
 )
-from driftline.words.atlas.cosines import Gaussian, band, cosines
+from driftline.words.atlas.cosines import Band, Gaussian, band, cosines
+from driftline.words.atlas.distances import Moved, distance_band, moved
 from driftline.words.atlas.results import Changed, Neighbors
 
 if TYPE_CHECKING:
@@ -37,7 +41,7 @@ def closest(
     if not own_mean.any():
         raise ValueError(_without_vector(atlas, word, source))
     supports = atlas.support(source, window), atlas.support(step, window)
-    rotation = None if source == step else _rotation(atlas, source, mean, supports)
+    rotation = None if source == step else _rotation(atlas, source, step, supports)
     similarities = cosines(own_mean if rotation is None else own_mean @ rotation.T, mean)
     candidate = (supports[1] >= min_count) & mean.any(1)
     if source == step:
@@ -59,6 +63,7 @@ def closest(
         upper=found.upper if found else None,
         support=supports[1][top],
         word_support=int(supports[0][word]),
+        caveat=atlas.caveat,
     )
 
 
@@ -73,6 +78,8 @@ def changed(
     threshold: float,
     share: float,
     stop: Sequence[int] = (),
+    with_probabilities: bool = True,
+    bands: bool = True,
 ) -> Changed:
     """Words ranked by how much they changed between two steps.
 
@@ -86,6 +93,8 @@ def changed(
         threshold: Words that changed with at least this probability come first.
         share: Share of all words that is expected to have changed, before the data.
         stop: Words that are neither listed nor counted.
+        with_probabilities: Whether to give probabilities, if the method has them.
+        bands: Whether to give bands of distances too, which take longer than all else.
     """
     supports = atlas.support(first, window), atlas.support(second, window)
     words = np.flatnonzero(np.minimum(*supports) >= min_count)
@@ -96,39 +105,97 @@ def changed(
     known = np.asarray(mean_first.any(1) & mean_second.any(1))
     if not known.any():
         raise ValueError(_without_words(atlas, (first, second), len(words), min_count, window))
-    rotation = common_rotation(mean_first, mean_second, known * _weights(*(s[words] for s in supports)))
-    turned = mean_first @ rotation.T
-    distances = 1.0 - cosines(turned, mean_second)
-    rank = np.argsort(-distances, kind="stable")
-    log_factors = probabilities = covariance = None
-    if atlas.words.is_joint and var_first is not None and var_second is not None:
-        covariance = atlas.words.covariance(words, first, second)
-        variance = displacement_variance(var_first, var_second, covariance, rotation)
-        log_factors = log_bayes_factor(mean_second - turned, variance, _prior_variance(atlas, first, second))
-        probabilities = probability_of_change(log_factors, share)
-        called = probabilities >= threshold
-        rank = np.lexsort((-np.where(called, distances, log_factors), ~called))
     listed = known & ~np.isin(words, stop)
+    both = Ends(mean_first, var_first, mean_second, var_second)
+    if with_probabilities and atlas.words.is_joint:
+        found = _judged(atlas, words, (first, second), both, share)
+        called = found.probabilities >= threshold
+        distances = found.distances
+        rank = np.lexsort((-np.where(called, distances, found.log_factors), ~called))
+    else:
+        found = called = None
+        weights = known * _weights(*(support[words] for support in supports))
+        turned = mean_first @ common_rotation(mean_first, mean_second, weights).T
+        distances = 1.0 - cosines(turned, mean_second)
+        rank = np.argsort(-distances, kind="stable")
     top = rank[listed[rank]][:n]
-    found = None
-    if covariance is not None and var_first is not None and var_second is not None:
-        sides = Gaussian(mean_first[top], var_first[top]), Gaussian(mean_second[top], var_second[top])
-        found = band(*sides, covariance[top], rotation)
+    band = None if found is None or not bands else found.band(top)
     return Changed(
         start=atlas.dates[first],
         end=atlas.dates[second],
         words=_spelled(atlas, words[top]),
-        distances=distances[top],
-        expected=1.0 - found.mean if found else None,
-        lower=1.0 - found.upper if found else None,
-        upper=1.0 - found.lower if found else None,
-        probabilities=None if probabilities is None else probabilities[top],
-        log_factors=None if log_factors is None else log_factors[top],
+        distances=distances[top] if band is None else band.mean,
+        lower=None if band is None else band.lower,
+        upper=None if band is None else band.upper,
+        probabilities=None if found is None else found.probabilities[top],
+        log_factors=None if found is None else found.log_factors[top],
         start_support=supports[0][words[top]],
         end_support=supports[1][words[top]],
         threshold=threshold,
-        num_changed=None if probabilities is None else int((listed & (probabilities >= threshold)).sum()),
+        num_changed=None if called is None else int((listed & called).sum()),
         num_compared=int(listed.sum()),
+        inflation=None if found is None else found.displacements.inflation,
+        caveat=atlas.caveat,
+    )
+
+
+class Ends(NamedTuple):
+    """Moments of words at two steps, (n, d) each."""
+
+    mean_first: np.ndarray
+    var_first: np.ndarray | None
+    mean_second: np.ndarray
+    var_second: np.ndarray | None
+
+
+class Judged(NamedTuple):
+    """What is known of the changes of n words.
+
+    Attributes:
+        probabilities: That they are more than noise, (n,).
+        log_factors: Evidence for that, in nats.
+        distances: One less the cosine of the mean vectors, what all words share taken out.
+        displacements: What the data say.
+        centre: The middle between the two vectors.
+        displaced: What lies between them, if the word has moved.
+    """
+
+    probabilities: np.ndarray
+    log_factors: np.ndarray
+    distances: np.ndarray
+    displacements: Displacements
+    centre: Gaussian
+    displaced: Moved
+
+    def band(self, rows: np.ndarray) -> Band:
+        """Median and quantiles of the distances of some words."""
+        some: Any = rows
+        centre = Gaussian(*(array[rows] for array in self.centre))
+        return distance_band(centre, self.displaced.rows(some), self.probabilities[rows])
+
+
+def _judged(atlas, words, steps, ends, share):
+    covariance = atlas.words.covariance(words, *steps)
+    total = ends.var_first + ends.var_second
+    # The numbers are stored in single precision: what is smaller cannot be told from zero.
+    variance = np.maximum(total - 2.0 * covariance, 1e-6 * total)
+    priors = atlas.drift.displacement_variance(*steps)
+    shared = common_map(ends.mean_first, ends.mean_second, variance)
+    own = priors[atlas.drift.pace[words]]
+    found = displacements(ends.mean_first, ends.mean_second, variance, own, shared)
+    each = log_bayes_factors(found, priors)
+    factors = mixed(each)
+    mapped = ends.mean_first @ shared.matrix.T
+    displaced = moved(found, each, priors)
+    centre = Gaussian(0.5 * (mapped + ends.mean_second), 0.25 * (total + 2.0 * covariance))
+    step = np.einsum("nm,nmd->nd", displaced.weights, displaced.shrink) * found.value
+    return Judged(
+        probability_of_change(factors, share),
+        factors,
+        1.0 - cosines(centre.mean - 0.5 * step, centre.mean + 0.5 * step),
+        found,
+        centre,
+        displaced,
     )
 
 
@@ -175,24 +242,21 @@ def _without_words(atlas, steps, num_words, min_count, window):
     return f"no word occurs {often}; lower min_count= or widen window="
 
 
-def _rotation(atlas, source, mean, supports):
-    weights = _weights(*supports)
-    some = np.flatnonzero(weights)
-    first = atlas.words.at_step(source, some)[0]
-    known = first.any(1) & mean[some].any(1)
-    return common_rotation(first, mean[some], known * weights[some])
+def _rotation(atlas, source, step, supports):
+    """What takes vectors of one step to another: of a joint fit the map that all words share."""
+    some = np.flatnonzero(_weights(*supports))
+    (first, var_first), (second, var_second) = (atlas.words.at_step(at, some) for at in (source, step))
+    if atlas.words.is_joint:
+        total = var_first + var_second
+        variance = np.maximum(total - 2.0 * atlas.words.covariance(some, source, step), 1e-6 * total)
+        return common_map(first, second, variance).matrix
+    known = first.any(1) & second.any(1)
+    return common_rotation(first, second, known * _weights(*supports)[some])
 
 
 def _weights(first, second):
     # The most frequent words have most of all occurrences; by the root, no handful of them decides alone.
     return np.sqrt(np.minimum(first, second))
-
-
-def _prior_variance(atlas, first, second) -> float:
-    """Of a component's displacement between two steps."""
-    earlier, later = np.array(min(first, second)), np.array(max(first, second))
-    spread = atlas.drift.variance[earlier] + atlas.drift.variance[later]
-    return float(spread - 2.0 * atlas.drift.covariance(earlier, later))
 
 
 def _spelled(atlas, words):

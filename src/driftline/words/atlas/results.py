@@ -14,6 +14,8 @@ class Answer(abc.ABC):
     """What all answers can do."""
 
     index: ClassVar[str]
+    drawn: ClassVar[tuple[str, ...]] = ("mean", "expected", "lower", "upper")  # columns made from draws
+    caveat: str = ""
 
     @abc.abstractmethod
     def columns(self) -> dict[str, np.ndarray]:
@@ -34,9 +36,17 @@ class Answer(abc.ABC):
         return pandas.DataFrame(columns, index=pandas.Index(index, name=self.index))
 
     def __str__(self):
-        columns = {name: _texts(column) for name, column in self.columns().items() if column is not None}
+        columns = {
+            name: _texts(column, 2 if name in self.drawn else 3)
+            for name, column in self.columns().items()
+            if column is not None
+        }
         widths = {name: max(len(name), *map(len, texts), 0) for name, texts in columns.items()}
-        lines = [self.title(), "  ".join(name.rjust(width) for name, width in widths.items())]
+        lines = [
+            *([self.caveat] if self.caveat else []),
+            self.title(),
+            "  ".join(name.rjust(width) for name, width in widths.items()),
+        ]
         for row in zip(*columns.values(), strict=True):
             lines.append(
                 "  ".join(text.rjust(width) for text, width in zip(row, widths.values(), strict=True))
@@ -44,9 +54,9 @@ class Answer(abc.ABC):
         return "\n".join(line.rstrip() for line in lines)
 
 
-def _texts(column):
+def _texts(column, digits):
     if column.dtype.kind == "f":
-        return [f"{number:.3f}" for number in column]
+        return [f"{number:.{digits}f}" for number in column]
     if column.dtype.kind in "iu":
         return [f"{number:,}" for number in column]
     return [str(item) for item in column]
@@ -72,6 +82,7 @@ class Neighbors(Answer):
         upper: 95 % quantiles.
         support: How often each word found occurs around the date.
         word_support: How often the word asked for occurs around the date of its vector.
+        caveat: What speaks against the answer, if anything: of a fit that has not converged.
     """
 
     index: ClassVar[str] = "word"
@@ -86,6 +97,7 @@ class Neighbors(Answer):
     upper: np.ndarray | None
     support: np.ndarray
     word_support: int
+    caveat: str = ""
 
     def columns(self):  # noqa: D102
         return {
@@ -117,6 +129,7 @@ class Similarity(Answer):
         upper: 95 % quantiles.
         a_occurrences: How often the first occurs at each step.
         b_occurrences: How often the second does.
+        caveat: What speaks against the answer, if anything: of a fit that has not converged.
     """
 
     index: ClassVar[str] = "date"
@@ -130,6 +143,7 @@ class Similarity(Answer):
     upper: np.ndarray | None
     a_occurrences: np.ndarray
     b_occurrences: np.ndarray
+    caveat: str = ""
 
     def columns(self):  # noqa: D102
         return {
@@ -191,9 +205,10 @@ class Changed(Answer):
         end: The other.
         words: The words, (n,): those that changed with at least the probability asked for come first, by
             distance; then the rest by probability.
-        distances: One less the cosine of the mean vectors, after the common rotation is taken out.
-        expected: Posterior means of the distances, or None if the method does not give them.
-        lower: 5 % quantiles.
+        distances: One less the cosine of the vectors at the two steps, after what all words share is taken
+            out. Where there are probabilities it is the posterior's median: zero for words that have rather
+            not moved. Otherwise, that of the mean vectors.
+        lower: 5 % quantiles, or None if the method does not give them.
         upper: 95 % quantiles.
         probabilities: Posterior probabilities that the change is more than noise, or None.
         log_factors: Evidence for a change in nats (logarithms of Bayes factors), or None.
@@ -202,6 +217,9 @@ class Changed(Answer):
         threshold: The probability asked for.
         num_changed: How many of all the words compared reach it, or None.
         num_compared: How many words have support at both.
+        inflation: By how much further out the bulk of words lies than the model expects; at least one. It is
+            taken for noise.
+        caveat: What speaks against the answer, if anything: of a fit that has not converged.
     """
 
     index: ClassVar[str] = "word"
@@ -210,7 +228,6 @@ class Changed(Answer):
     end: np.datetime64
     words: tuple[str, ...]
     distances: np.ndarray
-    expected: np.ndarray | None
     lower: np.ndarray | None
     upper: np.ndarray | None
     probabilities: np.ndarray | None
@@ -220,12 +237,13 @@ class Changed(Answer):
     threshold: float
     num_changed: int | None
     num_compared: int
+    inflation: float | None = None
+    caveat: str = ""
 
     def columns(self):  # noqa: D102
         return {
             "word": np.array(self.words, object),
             "distance": self.distances,
-            "expected": self.expected,
             "lower": self.lower,
             "upper": self.upper,
             "probability": self.probabilities,
@@ -235,7 +253,7 @@ class Changed(Answer):
 
     def title(self):  # noqa: D102
         found = (
-            "no probabilities with this method"
+            "no probabilities"
             if self.num_changed is None
             else f"{self.num_changed:,} changed with probability {self.threshold:g} or more"
         )

@@ -138,7 +138,10 @@ class Learner:
             return prior
         low, high = (math.log(bound) for bound in WIDTHS)
         found = optimize.minimize_scalar(
-            lambda log: -evidence(math.exp(log)), bounds=(low, high), method="bounded", options={"xatol": FINE}
+            lambda log: -evidence(math.exp(log)),
+            bounds=(low, high),
+            method="bounded",
+            options={"xatol": FINE},
         )
         return self._with_width(prior, math.exp(float(found.x)))
 

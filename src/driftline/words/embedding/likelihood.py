@@ -52,7 +52,6 @@ class Batch(NamedTuple):
     second: Any
     values: Any
 
-
     def matrices(self) -> tuple[Array, Array]:
         """Positive counts, and what tiles of the negative counts are made from, of one step."""
         return dense(self), self.rows

@@ -9,7 +9,8 @@ $$e_t = \frac{y_t - w_- y_{t-1} - w_+ y_{t+1}}{\sqrt{1/h_t + w_-^2/h_{t-1} + w_+
 
 has variance one if the model is right, and the dispersion of a word is the mean of $e_t^2$ over its steps and
 components, those that are known best counting most. Words with few steps borrow from all words, as variances
-of genes do in the analysis of microarrays (Smyth 2004). Precisions are then divided by it.
+of genes do in the analysis of microarrays (Smyth 2004); and as noise has directions, those of the subjects,
+each component has a dispersion of its own, which borrows from its word. Precisions are then divided by it.
 """
 
 import functools
@@ -23,13 +24,14 @@ from scipy import optimize, special
 from driftline.words.atlas.knots import Knots
 
 OVERLAP = 0.6  # neighbouring residuals share steps: independent ones in each
+BORROWED = 4.0  # degrees of freedom that a component of a word has from the word as a whole
 FEWEST = 3  # words with a dispersion of their own, for one that all have in common
 
 
 def dispersions(
     knots: Knots, times: np.ndarray, mean: Array, slope: Array, precision: Array, width: float
-) -> np.ndarray:
-    """By what number the precisions of each word are to be divided, (V,); at least one.
+) -> Array:
+    """By what number the precisions of each component of each word are to be divided, (V, d); at least one.
 
     Args:
         knots: The rows.
@@ -40,15 +42,26 @@ def dispersions(
         width: Of the prior, in standard deviations.
     """
     inner = np.flatnonzero(knots.linked[:-1] & knots.linked[1:]) + 1
-    everyone = np.ones(knots.num_words)
     if not len(inner):
-        return everyone
+        return jnp.ones((knots.num_words, mean.shape[1]), mean.dtype)
     when = times[knots.step]
     before = (when[inner + 1] - when[inner]) / (when[inner + 1] - when[inner - 1])
-    sums = _residuals(mean, slope, precision, jnp.asarray(inner), jnp.asarray(before, mean.dtype), width)
-    words = knots.word[inner]
-    squares, weights, weights_squared = (np.bincount(words, column, knots.num_words) for column in sums)
-    return np.maximum(1.0, moderated(squares, weights, weights_squared))
+    sums = _residuals(
+        mean,
+        slope,
+        precision,
+        jnp.asarray(inner),
+        jnp.asarray(before, mean.dtype),
+        jnp.asarray(knots.word[inner]),
+        width=width,
+        num_words=knots.num_words,
+    )
+    of_words = (np.asarray(array, np.float64).sum(1) for array in sums)
+    whole = jnp.asarray(moderated(*of_words), mean.dtype)[:, None]
+    squares, weights, weights_squared = sums
+    degrees = OVERLAP * weights**2 / jnp.maximum(weights_squared, 1e-30)
+    own = squares / jnp.maximum(weights, 1e-30)
+    return jnp.maximum(1.0, (BORROWED * whole + degrees * own) / (BORROWED + degrees))
 
 
 def moderated(squares: np.ndarray, weights: np.ndarray, weights_squared: np.ndarray) -> np.ndarray:
@@ -71,23 +84,24 @@ def moderated(squares: np.ndarray, weights: np.ndarray, weights_squared: np.ndar
     result = np.full(len(squares), common)
     if excess > 1e-4:  # else words do not differ
         prior = 2.0 * np.exp(
-            optimize.brentq(lambda x: special.polygamma(1, np.exp(x)) - min(excess, 1e4), np.log(1e-3), np.log(1e6))
+            optimize.brentq(
+                lambda x: special.polygamma(1, np.exp(x)) - min(excess, 1e4), np.log(1e-3), np.log(1e6)
+            )
         )
         result[known] = (prior * common + degrees[known] * own) / (prior + degrees[known])
     return result
 
 
-@functools.partial(jax.jit, static_argnames="width")
-def _residuals(mean, slope, precision, inner, before, width):
-    """Sums over components: squared residuals by their weights, weights, and weights squared; for each row."""
+@functools.partial(jax.jit, static_argnames=("width", "num_words"))
+def _residuals(mean, slope, precision, inner, before, words, *, width, num_words):
+    """Sums over a word's steps, (V, d): squared residuals by their weights, weights, and weights squared."""
     precision = jnp.maximum(precision, 1e-12)
     places = mean + slope / precision
     weight = before[:, None]
     residual = places[inner] - weight * places[inner - 1] - (1 - weight) * places[inner + 1]
     variance = (
-        1 / precision[inner]
-        + weight**2 / precision[inner - 1]
-        + (1 - weight) ** 2 / precision[inner + 1]
+        1 / precision[inner] + weight**2 / precision[inner - 1] + (1 - weight) ** 2 / precision[inner + 1]
     )
     known = 1 / (1 + variance / width**2)
-    return (known * residual**2 / variance).sum(1), known.sum(1), (known**2).sum(1)
+    columns = known * residual**2 / variance, known, known**2
+    return tuple(jax.ops.segment_sum(column, words, num_words) for column in columns)

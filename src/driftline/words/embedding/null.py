@@ -5,6 +5,7 @@ are shuffled nothing can have changed, and what is called all the same is the ra
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, NamedTuple
 
@@ -14,6 +15,7 @@ from driftline.words.atlas.false_rates import expected, false_rates
 from driftline.words.atlas.model import WINDOW, Atlas
 from driftline.words.atlas.results import Answer, Changed
 from driftline.words.counts import Counts
+from driftline.words.embedding import training
 
 
 class NullProgress(NamedTuple):
@@ -58,6 +60,7 @@ class Null(Answer):
         null_called: How many words reach it in each shuffle, (B,), or None.
         null_compared: How many words were compared in each shuffle, (B,).
         seed: Of the first shuffle; the others have the next ones.
+        is_coarse: Whether whole steps were shuffled, because the counts have one part for each.
     """
 
     index: ClassVar[str] = "word"
@@ -75,6 +78,7 @@ class Null(Answer):
     null_called: np.ndarray | None
     null_compared: np.ndarray
     seed: int
+    is_coarse: bool
 
     @property
     def times(self) -> int:
@@ -142,7 +146,7 @@ def null(
     *,
     times: int = 20,
     seed: int = 0,
-    refit: Callable[[Counts], Atlas],
+    refit: Callable[[Counts], Atlas] | None = None,
     probability: float = 0.95,
     min_count: int | None = None,
     window: int = WINDOW,
@@ -161,7 +165,7 @@ def null(
         end: Another.
         times: How many shuffles, at least two. Fewer false words in a list than 1 / `times` cannot be told.
         seed: Of the first shuffle.
-        refit: Fits shuffled counts, in the same way as the atlas was fitted.
+        refit: Fits shuffled counts. By default, in the same way as the atlas was fitted, beginning with it.
         probability: Words that changed with at least this probability are called.
         min_count: As of `Atlas.changed`.
         window: The same.
@@ -171,14 +175,32 @@ def null(
         raise ValueError(f"times={times!r}; a whole number of at least 2 is needed")
     if counts.vocabulary != atlas.vocabulary:
         raise ValueError("the atlas has other words than the counts; pass the counts that it was fitted to")
+    if refit is None:
+        refit = functools.partial(warm, atlas=atlas)
     options = {"probability": probability, "min_count": min_count, "window": window}
-    real = atlas.changed(start, end, n=len(atlas.vocabulary), **options)
+    real = atlas.changed(start, end, n=len(atlas.vocabulary), bands=False, anyway=True, **options)
     shuffles = []
     for b in range(int(times)):
         shuffles.append(_compare(refit(counts.shuffled(seed + b)), real, options))
         if progress is not None:
             progress(NullProgress(b + 1, int(times), len(shuffles[-1].scores), shuffles[-1].called))
-    return _result(real, shuffles, seed)
+    return _result(real, shuffles, seed, counts.num_parts <= len(counts))
+
+
+def warm(counts: Counts, atlas: Atlas) -> Atlas:
+    """A fit of other counts with the settings of an atlas, beginning with its vectors."""
+    free = atlas.learnt.get("free", [])
+    names = ("method", "drift", "scale", "prior", "ratio", "exponent", "optimiser", "passes", "seed")
+    options = {name: None if name in free else atlas.settings[name] for name in names}
+    begins = atlas.settings["method"] == "dsg-s" and atlas.settings["optimiser"] == "fast"
+    return training.fit(
+        counts,
+        **options,
+        dim=atlas.dim,
+        start=atlas if begins else None,
+        hold_out=atlas.provenance.get("left_out", ()),
+        progress=False,
+    )
 
 
 def _compare(atlas, real: Changed, options) -> Shuffle:
@@ -187,7 +209,9 @@ def _compare(atlas, real: Changed, options) -> Shuffle:
     if missing:
         raise ValueError(f"the fit of shuffled counts has no step {missing[0]}; refit= must not leave it out")
     try:
-        found = atlas.changed(real.start, real.end, n=len(atlas.vocabulary), **options)
+        found = atlas.changed(
+            real.start, real.end, n=len(atlas.vocabulary), bands=False, anyway=True, **options
+        )
     except ValueError:  # shuffled steps may be too small for any word to have support at both
         return Shuffle(np.zeros(0), None if real.log_factors is None else 0)
     if (found.log_factors is None) != (real.log_factors is None):
@@ -199,7 +223,7 @@ def _scores(found: Changed) -> np.ndarray:
     return found.distances if found.log_factors is None else found.log_factors
 
 
-def _result(real: Changed, shuffles, seed):
+def _result(real: Changed, shuffles, seed, is_coarse):
     some = [each.scores for each in shuffles if len(each.scores)]
     if len(some) < 2:
         raise ValueError(
@@ -223,4 +247,5 @@ def _result(real: Changed, shuffles, seed):
         null_called=np.array([each.called for each in shuffles], np.int64) if has else None,
         null_compared=np.array([len(each.scores) for each in shuffles], np.int64),
         seed=int(seed),
+        is_coarse=bool(is_coarse),
     )

@@ -108,4 +108,3 @@ class Problem:
         digest.update(np.ascontiguousarray(self.training).data)
         self.counts.feed(digest)
         return digest.hexdigest()
-

@@ -83,9 +83,7 @@ class FitReporter:
         self._last = now
         if self._tell is not None:
             planned = done + round(sum(ahead.values()))
-            told = FitProgress(
-                phase, done, planned, objective, score, now - self._started, self._left(ahead)
-            )
+            told = FitProgress(phase, done, planned, objective, score, now - self._started, self._left(ahead))
             self._tell(told)
 
     def _left(self, ahead):

@@ -90,7 +90,9 @@ class PublishedSmoother:
 
     def verdict(self, history: list[dict[str, Any]]) -> Verdict:
         """The published algorithm has a number of steps, and no rule that would end it."""
-        return Verdict(False, f"the published optimiser took its {len(self.plan):,} steps, and has no other end")
+        return Verdict(
+            False, f"the published optimiser took its {len(self.plan):,} steps, and has no other end"
+        )
 
     def given(self, state: dict[str, Any]) -> Problem:
         """The problem; nothing of its prior is learnt."""

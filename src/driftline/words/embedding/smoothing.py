@@ -131,7 +131,9 @@ class Smoother:
         stage = self._stage("level", prior)
         settings, num_words = self.problem.settings, len(self.problem.counts.vocabulary)
         if self.start is None:
-            found = pooling.start(stage.counts[0], num_words, self.problem.dim, prior.scale, settings.seed)[:2]
+            found = pooling.start(stage.counts[0], num_words, self.problem.dim, prior.scale, settings.seed)[
+                :2
+            ]
         else:
             found = tuple(jnp.asarray(side, self.problem.dtype) for side in self.start)
         spread = np.float32(0.5) / stage.chains.diag**2
@@ -182,7 +184,7 @@ class Smoother:
         passes = state["passes"] + climbed.gradients
         state = state | {"words": climbed.place[0], "contexts": climbed.place[1], "passes": passes}
         objective = self.objective(state)
-        if objective < before["objective"] - 5.0 * ROUNDING * abs(objective):
+        if objective < before["objective"] - self.tolerance(objective):
             return before | {"boldness": before["boldness"] / 4.0, "passes": passes}
         gain = objective - before["objective"]
         return state | {
@@ -250,7 +252,19 @@ class Smoother:
             "objective": np.float64(-math.inf),
             "settled": np.bool_(False),
         }
-        return state | made | variances | fresh | {"paths": np.bool_(True)}
+        state = state | made | variances | fresh | {"paths": np.bool_(True)}
+        return state | self._noise(state)
+
+    def _noise(self, state):
+        """Noise between steps, as the paths leave it."""
+        moments, prior = self.moments(state), _prior(state)
+        counts = self._stage("paths", prior).counts
+        slopes, curvatures = likelihood.gradients(counts, moments), likelihood.curvatures(counts, moments)
+        times = years(self.problem.dates)
+        return {
+            f"{side}_noise": noise.dispersions(self.problem.knots, times, mean, slope, h, prior.scale)
+            for side, mean, slope, h in zip(SIDES, moments[:2], slopes, curvatures, strict=True)
+        }
 
     def _turned(self, state):
         """Levels turned to the principal axes, where components depend least on each other.
@@ -324,8 +338,7 @@ class Smoother:
         moments = self.moments(state)
         slopes = likelihood.gradients(self._stage(phase, _prior(state)).counts, moments)
         return [
-            Data(h, h * mean + slope)
-            for h, mean, slope in zip(curvatures, moments[:2], slopes, strict=True)
+            Data(h, h * mean + slope) for h, mean, slope in zip(curvatures, moments[:2], slopes, strict=True)
         ]
 
     def moments(self, state: dict[str, Any]) -> Moments:
@@ -356,14 +369,15 @@ class Smoother:
         if not state["paths"]:
             state = self._unrolled(state)
         state, curvatures = self._refreshed("paths", state, 2)
+        # Before paths moved to follow it, and after: noise that many words share shows in one or the other.
+        at_last = self._noise(state)
+        state = state | {name: jnp.maximum(state[name], array) for name, array in at_last.items()}
         moments, prior, knots = self.moments(state), _prior(state), self.problem.knots
         elbo = self.objective(state)
         slopes = likelihood.gradients(self._stage("paths", prior).counts, moments)
-        times, data, factors = years(self.problem.dates), [], []
-        for mean, slope, h in zip(moments[:2], slopes, curvatures, strict=True):
-            excess = noise.dispersions(knots, times, mean, slope, h, prior.scale)
-            factors.append(excess)
-            shrink = jnp.asarray(1.0 / excess[knots.word], mean.dtype)[:, None]
+        data = []
+        for side, mean, slope, h in zip(SIDES, moments[:2], slopes, curvatures, strict=True):
+            shrink = (1.0 / state[f"{side}_noise"])[jnp.asarray(knots.word)]
             data.append(Data(h * shrink, (h * mean + slope) * shrink))
         beyond = self.learner.paths(prior, data, width=False)
         stage = self._stage("paths", beyond)
@@ -376,13 +390,15 @@ class Smoother:
                 f"{side}_lag_covariances": jnp.pad(spread.lag_covariances, ((0, 1), (0, 0))),
             }
         found = {name: np.asarray(array) for name, array in found.items()}
+        settings = self.problem.settings
         learnt = {
+            "free": [name for name in ("dim", "drift", "scale") if getattr(settings, name) is None],
             "scale": prior.scale,
             "drift": prior.mean_drift,
             "drift_beyond_noise": beyond.mean_drift,
             "drifts": [beyond.drift * pace for pace in beyond.paces],
             "shares": beyond.shares.tolist(),
-            "dispersion": float(np.median(factors[0])),
+            "dispersion": float(np.median(state["word_noise"])),
             "supported_dim": supported(moments, np.asarray(self._weights())[:, 0][knots.word]),
         }
         return self.problem.given(*beyond[:4]), found | {"learnt": learnt, "elbo": elbo}

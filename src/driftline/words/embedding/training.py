@@ -1,5 +1,6 @@
 """`words.fit`: from counts to an atlas, with progress, checkpoints and a way to go on when interrupted."""
 
+import dataclasses
 import os
 import signal
 import threading
@@ -48,6 +49,7 @@ def fit(
     optimiser: Literal["fast", "paper"] = "fast",
     passes: int | Iterable[int] = (),
     minutes: float | None = None,
+    seeds: int = 1,
     start: Atlas | None = None,
     hold_out: Iterable[int] = (),
     seed: int = 0,
@@ -78,6 +80,8 @@ def fit(
         passes: The most passes that each phase of the optimiser, or its only one, may take. A fit that reaches
             them says so, and is not `converged`.
         minutes: The most time that the fit may take; the same holds.
+        seeds: How many fits, from this seed and the next ones. The one with the highest ELBO is returned, and
+            how far they agree is in `atlas.provenance["seeds"]`.
         start: An atlas of the same words to begin with, for "dsg-s".
         hold_out: Steps that the fit must not see; their score is shown with the progress. "dsg-s" predicts
             them from both sides, the others from the step before, as soon as they have seen that.
@@ -90,6 +94,27 @@ def fit(
     """
     if isinstance(passes, int):
         passes = (passes,)
+    if seeds != 1:
+        options: dict[str, Any] = {
+            "method": method,
+            "dim": dim,
+            "drift": drift,
+            "scale": scale,
+            "prior": prior,
+            "ratio": ratio,
+            "exponent": exponent,
+            "optimiser": optimiser,
+            "passes": tuple(passes),
+            "minutes": minutes,
+            "start": start,
+            "hold_out": tuple(hold_out),
+            "seed": seed,
+            "checkpoint": checkpoint,
+            "resume": resume,
+            "every": every,
+            "progress": progress,
+        }
+        return _several(counts, seeds, options)
     settings = Settings(
         method=method,
         dim=dim,
@@ -114,6 +139,14 @@ def fit(
     atlas = as_atlas(*trainer.finish(state), history, verdict)
     tell_dim(problem, atlas)
     return atlas
+
+
+def _several(counts, seeds, options):
+    """The best of several fits, which says how far they agree."""
+    from driftline.words.embedding.seeds import fit_seeds  # which uses `fit`
+
+    atlas, agreed = fit_seeds(counts, seeds, **options)
+    return dataclasses.replace(atlas, provenance=atlas.provenance | {"seeds": agreed})
 
 
 def tell_dim(problem: Problem, atlas: Atlas) -> None:
