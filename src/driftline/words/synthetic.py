@@ -26,6 +26,7 @@ def planted(
     num_topics: int = 8,
     tokens: int = 4000,
     sentence: int = 10,
+    documents: int | None = None,
     first_year: int = 1900,
     gap: int = 5,
     seed: int = 0,
@@ -38,12 +39,14 @@ def planted(
     and nothing else changes.
 
     Args:
-        num_steps: Number of time steps, one text each.
+        num_steps: Number of time steps, one text each unless `documents` is given.
         num_words: Number of different words, w0, w1, …, the most frequent first.
         num_moved: How many of them are planted.
         num_topics: Number of topics.
-        tokens: Words in each text.
+        tokens: Words at each step.
         sentence: Words in a sentence; windows cross the borders of sentences, as they do in real texts.
+        documents: Number of documents at each time step, each on one topic, in place of a text of sentences
+            on all topics. How many there are on a topic is then a matter of chance, as it is in real texts.
         first_year: Year of the first text.
         gap: Years between texts.
         seed: The same seed gives the same texts.
@@ -62,11 +65,19 @@ def planted(
         belongs[topic[moved], moved] = 1.0 - gone
         belongs[target, moved] = gone
         mixed = 0.75 * _normalised(belongs * share) + 0.25 * _normalised(share[None])
-        topics = rng.integers(num_topics, size=-(-tokens // sentence))
-        drawn = [rng.choice(num_words, size=sentence, p=mixed[k]) for k in topics]
-        text = " ".join(f"w{word}" for word in np.concatenate(drawn)[:tokens])
-        texts.append((f"{first_year + gap * t:04d}-01-01", text))
+        date = f"{first_year + gap * t:04d}-01-01"
+        if documents is None:
+            topics = rng.integers(num_topics, size=-(-tokens // sentence))
+            drawn = [rng.choice(num_words, size=sentence, p=mixed[k]) for k in topics]
+            texts.append((date, _spelled(np.concatenate(drawn)[:tokens])))
+        else:
+            for k in rng.integers(num_topics, size=documents):
+                texts.append((date, _spelled(rng.choice(num_words, size=tokens // documents, p=mixed[k]))))
     return Planted(texts, tuple(f"w{word}" for word in moved))
+
+
+def _spelled(numbers):
+    return " ".join(f"w{number}" for number in numbers)
 
 
 def _normalised(weights):

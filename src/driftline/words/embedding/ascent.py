@@ -16,11 +16,11 @@ SHORTEST = 1e-4  # of a full step
 
 
 class Climbed(NamedTuple):
-    """Where some steps have led, how many gradients they took, and the gain that the last one promised."""
+    """Where some steps have led, how many gradients they took, and the length of the first of them."""
 
     place: Any
     gradients: int
-    promise: float
+    first: float
 
 
 def climb(
@@ -43,7 +43,7 @@ def climb(
         boldness: Length of the first step, in units of the one that the curvature asks for.
     """
     slope = gradient(place)
-    gradients, promise = 1, 0.0
+    gradients, first = 1, 0.0
     pairs: list[tuple[Any, Any]] = []
     for _ in range(steps):
         direction = _direction(slope, precondition, pairs)
@@ -65,12 +65,12 @@ def climb(
             # The zero of the line through both slopes; not finite, or far out: well back.
             shorter = rise / (rise - rise_ahead) if rise_ahead > -1e6 * rise else 0.1
             length *= min(max(shorter, 0.1), 0.6)
-        promise = length * rise
+        first = first or length
         pairs = _remembered(pairs, place, ahead, slope, slope_ahead, memory)
         place, slope = ahead, slope_ahead
         if length < SHORTEST:
             break
-    return Climbed(place, gradients, promise)
+    return Climbed(place, gradients, first)
 
 
 def _remembered(pairs, place, ahead, slope, slope_ahead, memory):

@@ -28,6 +28,7 @@ from jaxtyping import Array, Float
 from driftline.words.step_counts import Negatives, StepCounts
 
 TILE = 384  # rows at a time: with 1,500 columns of float32, 2 MB
+RANK = 8  # of the variances of logits, while means climb: slopes to 1e-5 standard deviations
 GROWTH = 1.12  # of the ladder of sizes to which steps are padded
 NODES = np.array([-np.sqrt(3.0), 0.0, np.sqrt(3.0)])
 WEIGHTS = np.array([1.0, 4.0, 1.0]) / 6.0
@@ -157,18 +158,73 @@ def log_likelihood(counts: Sequence[Batch | Pooled], moments: Moments) -> float:
 
 def gradients(counts: Sequence[Batch | Pooled], moments: Moments) -> tuple[Array, Array]:
     """Derivatives of the (expected) log-likelihood by the means of words and contexts."""
-    results = (jnp.zeros_like(moments.words), jnp.zeros_like(moments.contexts))
-    for batch in counts:
-        results = _collect(results, batch, moments, tile_gradients)
-    return results
+    return _collected(counts, moments, tile_gradients)
+
+
+class Held(NamedTuple):
+    """What of the expected log-likelihood is held while means climb, for gradients at half the price.
+
+    The variance of a logit changes little meanwhile, and as a matrix over pairs it is nearly of low rank.
+
+    Attributes:
+        left: Factor of the variances of logits, (R, r).
+        right: The other, (R, r).
+        of_words: Expected curvature times the variances of contexts: the pull of these on words, (R, d).
+        of_contexts: The same of contexts.
+    """
+
+    left: Array
+    right: Array
+    of_words: Array
+    of_contexts: Array
+
+
+def hold(counts: Sequence[Batch | Pooled], moments: Moments) -> Held:
+    """What is held, at means and variances."""
+    return Held(*_factors(moments), *_collected(counts, moments, _tile_stiffness))
+
+
+def held_gradients(
+    counts: Sequence[Batch | Pooled], words: Array, contexts: Array, held: Held
+) -> tuple[Array, Array]:
+    """Derivatives of the expected log-likelihood by the means, with what is held."""
+    moments = Moments(words, contexts, held.left, held.right)
+    of_words, of_contexts = _collected(counts, moments, _tile_pulls)
+    return of_words - words * held.of_words, of_contexts - contexts * held.of_contexts
 
 
 def curvatures(counts: Sequence[Batch | Pooled], moments: Moments) -> tuple[Array, Array]:
     """Expected second derivatives by each component of words and contexts, with the sign changed."""
+    return _collected(counts, moments, tile_curvatures)
+
+
+def _collected(counts, moments, tile):
     results = (jnp.zeros_like(moments.words), jnp.zeros_like(moments.contexts))
     for batch in counts:
-        results = _collect(results, batch, moments, tile_curvatures)
+        results = _collect(results, batch, moments, tile)
     return results
+
+
+@jax.jit
+def _factors(moments):
+    """Factors of low rank of the variances of logits, over all rows, by their Gram matrices."""
+    left = jnp.concatenate([moments.word_variances, moments.words**2], 1)
+    right = jnp.concatenate([moments.contexts**2 + moments.context_variances, moments.context_variances], 1)
+    roots = []
+    for side in (left, right):
+        gram = side.T @ side
+        sizes, axes = jnp.linalg.eigh(gram)
+        # Below rounding, axes are noise.
+        least = 1e-6 * sizes[-1]
+        sizes = jnp.where(sizes > least, sizes, 0)
+        root, inverse = jnp.sqrt(sizes), jnp.where(sizes > 0, jax.lax.rsqrt(jnp.maximum(sizes, least)), 0)
+        roots.append((axes * root[None], axes * inverse[None]))
+    (root_left, back_left), (root_right, back_right) = roots
+    first, sizes, second = jnp.linalg.svd(root_left.T @ root_right)
+    rank = min(RANK, len(sizes))
+    size = jnp.sqrt(sizes[None, :rank])
+    first, second = first[:, :rank] * size, second[:rank].T * size
+    return left @ (back_left @ first), right @ (back_right @ second)
 
 
 @functools.partial(jax.jit, donate_argnums=0, static_argnames="tile")
@@ -255,6 +311,20 @@ def tile_gradients(positives: Array, negatives: Array, moments: Moments) -> tupl
         of_words - moments.words * (stiffness @ moments.context_variances),
         of_contexts - moments.contexts * (stiffness.T @ moments.word_variances),
     )
+
+
+def _tile_stiffness(positives, negatives, moments):
+    """Expected curvature times the variances of the other side."""
+    stiffness = (positives + negatives) * _sigmoid(*_logits(moments))[1]
+    return stiffness @ moments.context_variances, stiffness.T @ moments.word_variances
+
+
+def _tile_pulls(positives, negatives, moments):
+    """Derivatives by the means but for the pull of variances, which are factors of those of the logits here."""
+    mean = moments.words @ moments.contexts.T
+    variance = jnp.maximum(moments.word_variances @ moments.context_variances.T, 0.0)
+    pull = positives - (positives + negatives) * _sigmoid(mean, variance)[0]
+    return pull @ moments.contexts, pull.T @ moments.words
 
 
 def tile_curvatures(positives: Array, negatives: Array, moments: Moments) -> tuple[Array, Array]:

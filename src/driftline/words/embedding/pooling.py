@@ -65,7 +65,7 @@ def _decomposed(positives, negatives, dim, scale, key) -> tuple[Array, Array]:
         basis = jnp.linalg.qr(scaled.T @ basis)[0]
     first, sizes, second = jnp.linalg.svd(scaled @ basis, full_matrices=False)
     kept = min(dim, width)
-    root = jnp.sqrt(sizes[:kept])
+    root = jnp.sqrt(sizes[None, :kept])
     words = first[:, :kept] * root / left[:, None]
     contexts = (basis @ second.T)[:, :kept] * root / right[:, None]
     found = []
@@ -73,7 +73,7 @@ def _decomposed(positives, negatives, dim, scale, key) -> tuple[Array, Array]:
         (words, contexts, rows, columns),
         (contexts, words, columns, rows),
     ):
-        curvature = 0.25 * margin[:, None] * (theirs @ other**2 / number)
+        curvature = 0.25 * margin[:, None] * (theirs[None] @ other**2 / number)
         shrunk = side * curvature / (curvature + scale**-2.0)
         found.append(jnp.pad(shrunk, ((0, 0), (0, dim - kept))))
     return tuple(found)

@@ -34,7 +34,8 @@ LARGE, MEMORY_OF_LARGE = 2e8, 1  # numbers in all paths from which on little is 
 TOLERANCE = 0.02  # nats a word, in a round
 ROUNDING = 2e-7  # of the likelihood: what single precision leaves of a gain
 SETTLED = 10.0  # times the tolerance: a gain of a phase that is nearly at its end
-TIMID = 0.02  # boldness below which a phase is given up
+BOLD, BOLDER = 0.3, 1.5  # length of the first step, and by how much it grows on that of the round before
+TIMID = 1e-3  # boldness below which a phase is given up
 USUAL = 10  # rounds of a phase of which nothing is known yet
 SIDES = ("word", "context")
 WEAK = 1e-2  # of a component's part in the logits: what no text supports
@@ -143,7 +144,7 @@ class Smoother:
             "word_variances": jnp.broadcast_to(spread, found[0].shape),
             "context_variances": jnp.broadcast_to(spread, found[1].shape),
             **_numbers(prior),
-            "boldness": np.float64(1.0),
+            "boldness": np.float64(BOLD),
             "passes": np.int64(0),
             "objective": np.float64(-math.inf),
             "settled": np.bool_(False),
@@ -160,11 +161,11 @@ class Smoother:
         state, curvatures = self._refreshed(phase, state, 2 if math.isinf(state["objective"]) else 1)
         state = self._learnt(phase, state, curvatures)
         stage = self._stage(phase, _prior(state))
-        variances = [state[f"{side}_variances"] for side in SIDES]
+        held = likelihood.hold(stage.counts, self.moments(state))
 
         def gradient(place):
             means = [chains.from_natural(stage.chains, side) for side in place]
-            slopes = likelihood.gradients(stage.counts, Moments(*means, *variances))
+            slopes = likelihood.held_gradients(stage.counts, *means, held)
             return tuple(_with_prior(stage.chains, *pair) for pair in zip(slopes, place, strict=True))
 
         def precondition(slopes):
@@ -185,11 +186,11 @@ class Smoother:
         state = state | {"words": climbed.place[0], "contexts": climbed.place[1], "passes": passes}
         objective = self.objective(state)
         if objective < before["objective"] - self.tolerance(objective):
-            return before | {"boldness": before["boldness"] / 4.0, "passes": passes}
+            return before | {"boldness": np.float64(climbed.first / 4.0), "passes": passes}
         gain = objective - before["objective"]
         return state | {
             "objective": np.float64(objective),
-            "boldness": np.minimum(1.0, 2.0 * state["boldness"]),
+            "boldness": np.float64(min(1.0, BOLDER * climbed.first)),
             "settled": np.bool_(gain < SETTLED * self.tolerance(objective)),
         }
 
@@ -247,7 +248,7 @@ class Smoother:
         }
         variances = {f"{side}_variances": state[f"{side}_variances"][rows] for side in SIDES}
         fresh = {
-            "boldness": np.float64(1.0),
+            "boldness": np.float64(BOLD),
             "passes": np.int64(0),
             "objective": np.float64(-math.inf),
             "settled": np.bool_(False),
