@@ -6,10 +6,11 @@ the space as a whole. So a linear map A that is common to all words is taken out
 is found by regression with a ridge towards no map, whose strength is learnt from its evidence, and with less
 weight for words that do not follow it. What is not known of A is added to what is not known of $\Delta$.
 
-*The evidence.* The posterior of $\Delta$ and its prior, of variance C, tell what the data alone say of it: a
-value y with variance $\ell$, where $1/\ell$ is the posterior's precision less the prior's. A word that has not
-moved has $\Delta = 0$. One that has is somewhere within what words may gather between the two steps, at any of
-the model's paces: a mixture of normal distributions. The ratio of the two densities of y is the Bayes factor.
+*The evidence.* The posterior of $\Delta$ and its prior, of variance C, tell what the data alone say of it:
+a value y with variance $\ell$, where $1/\ell$ is the posterior's precision less the prior's. A word that has
+not moved has $\Delta = 0$. One that has is somewhere within what words may gather between the two steps, at
+any of the model's paces: a mixture of normal distributions. The ratio of the two densities of y is the Bayes
+factor.
 
 *Words in general.* If the bulk of all words lies further out than $\ell$ says, then $\ell$ is too small, for
 reasons that the model does not know; it is made larger by that factor (Devlin & Roeder 1999, "genomic

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-OVERSHOT = 0.5  # a step is taken back if the slope at its end is below minus this much of that at its start
+OVERSHOT = 0.9  # a step is taken back if the slope at its end is below minus this much of that at its start
 SHORTEST = 1e-4  # of a full step
 
 
@@ -27,6 +27,7 @@ def climb(
     gradient: Callable[[Any], Any],
     precondition: Callable[[Any], Any],
     place: Any,
+    slope: Any = None,
     *,
     steps: int,
     memory: int,
@@ -38,12 +39,13 @@ def climb(
         gradient: Of the objective, at a place; a place is any pytree of arrays.
         precondition: Multiplies by an approximate inverse of the curvature.
         place: Where to begin.
+        slope: The gradient there, if it is known.
         steps: How many.
         memory: How many steps are remembered.
         boldness: Length of the first step, in units of the one that the curvature asks for.
     """
-    slope = gradient(place)
-    gradients, first = 1, 0.0
+    gradients, first = int(slope is None), 0.0
+    slope = gradient(place) if slope is None else slope
     pairs: list[tuple[Any, Any]] = []
     for _ in range(steps):
         direction = _direction(slope, precondition, pairs)

@@ -24,8 +24,8 @@ from driftline.words.atlas.drift import years
 from driftline.words.embedding import chains
 from driftline.words.embedding.problem import Problem
 
-# Paces in units of a drift with which a path gathers `LEAST` times the width's square over all steps: it moves
-# by a seventh of the width then, if its data do not ask for more.
+# Paces in units of a drift with which a path gathers `LEAST` times the width's square over all steps: it then
+# moves by a seventh of the width, if its data do not ask for more.
 LEAST = 0.02
 PACES = (1.0, 4.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 WIDTHS = (1e-2, 10.0)
@@ -65,7 +65,7 @@ class Prior(NamedTuple):
 
 
 class Data(NamedTuple):
-    """What the likelihood says of some rows, as if it were Gaussian: precisions, and precisions times values."""
+    """What the likelihood says of some rows, as if it were Gaussian: precisions, and these times values."""
 
     precision: Array
     weighted: Array
@@ -137,13 +137,8 @@ class Learner:
         if self.problem.settings.scale is not None:
             return prior
         low, high = (math.log(bound) for bound in WIDTHS)
-        found = optimize.minimize_scalar(
-            lambda log: -evidence(math.exp(log)),
-            bounds=(low, high),
-            method="bounded",
-            options={"xatol": FINE},
-        )
-        return self._with_width(prior, math.exp(float(found.x)))
+        log = optimize.fminbound(lambda log: -evidence(math.exp(log)), low, high, xtol=FINE)
+        return self._with_width(prior, math.exp(float(np.asarray(log))))
 
     def _paced(self, prior, data):
         """Each word at its most probable pace, and the shares of the paces, by EM."""

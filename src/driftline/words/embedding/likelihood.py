@@ -320,7 +320,7 @@ def _tile_stiffness(positives, negatives, moments):
 
 
 def _tile_pulls(positives, negatives, moments):
-    """Derivatives by the means but for the pull of variances, which are factors of those of the logits here."""
+    """Derivatives by the means, but for the pull of variances; these are factors of the logits' variances."""
     mean = moments.words @ moments.contexts.T
     variance = jnp.maximum(moments.word_variances @ moments.context_variances.T, 0.0)
     pull = positives - (positives + negatives) * _sigmoid(mean, variance)[0]

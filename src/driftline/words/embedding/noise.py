@@ -14,6 +14,7 @@ each component has a dispersion of its own, which borrows from its word. Precisi
 """
 
 import functools
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -83,11 +84,10 @@ def moderated(squares: np.ndarray, weights: np.ndarray, weights_squared: np.ndar
     excess = np.var(logs) - special.polygamma(1, half).mean()
     result = np.full(len(squares), common)
     if excess > 1e-4:  # else words do not differ
-        prior = 2.0 * np.exp(
-            optimize.brentq(
-                lambda x: special.polygamma(1, np.exp(x)) - min(excess, 1e4), np.log(1e-3), np.log(1e6)
-            )
+        log: Any = optimize.brentq(
+            lambda log: float(special.polygamma(1, np.exp(log))) - min(excess, 1e4), np.log(1e-3), np.log(1e6)
         )
+        prior = 2.0 * np.exp(log)
         result[known] = (prior * common + degrees[known] * own) / (prior + degrees[known])
     return result
 

@@ -116,11 +116,11 @@ class Smoother:
     def ahead(self, done: int, history: list[dict[str, Any]]) -> dict[str, float]:
         """How many rounds of each phase are to come, about: gains are taken to fall as they did last."""
         gone = [phase for phase in PHASES if any(entry["phase"] == phase for entry in history)]
-        guess = {phase: USUAL for phase in PHASES[len(gone) :]}
+        guess = {phase: float(USUAL) for phase in PHASES[len(gone) :]}
         rounds = [entry["objective"] for entry in history if gone and entry["phase"] == gone[-1]]
         if gone and self.verdict_of(gone[-1], history) is None:
             gains = np.maximum(np.diff(rounds[-3:]), 1e-9)
-            guess[gone[-1]] = USUAL
+            guess[gone[-1]] = float(USUAL)
             if len(gains) == 2 and gains[1] < gains[0]:
                 left = np.log(self.tolerance(rounds[-1]) / gains[1]) / np.log(gains[1] / gains[0])
                 guess[gone[-1]] = float(np.clip(left, 1.0, 5 * USUAL))
@@ -158,14 +158,19 @@ class Smoother:
         if phase == "level":
             state = self._cut(self._turned(state))
         before = state
-        state, curvatures = self._refreshed(phase, state, 2 if math.isinf(state["objective"]) else 1)
-        state = self._learnt(phase, state, curvatures)
+        state, curvatures = self._refreshed(phase, state)
+        counts, moments = self._stage(phase, _prior(state)).counts, self.moments(state)
+        held = likelihood.hold(counts, moments)
+        slopes = likelihood.held_gradients(counts, moments.words, moments.contexts, held)
+        if phase == "paths" and "word_noise" not in state:  # as long as paths have not moved to follow it
+            state = state | self._noise(moments, slopes, curvatures, float(state["scale"]))
+            before = before | {name: state[name] for name in state if name.endswith("_noise")}
+        state = self._learnt(phase, state, moments, slopes, curvatures)
         stage = self._stage(phase, _prior(state))
-        held = likelihood.hold(stage.counts, self.moments(state))
 
         def gradient(place):
             means = [chains.from_natural(stage.chains, side) for side in place]
-            slopes = likelihood.held_gradients(stage.counts, *means, held)
+            slopes = likelihood.held_gradients(stage.counts, means[0], means[1], held)
             return tuple(_with_prior(stage.chains, *pair) for pair in zip(slopes, place, strict=True))
 
         def precondition(slopes):
@@ -174,10 +179,12 @@ class Smoother:
                 for h, slope in zip(curvatures, slopes, strict=True)
             )
 
+        place = state["words"], state["contexts"]
         climbed = ascent.climb(
             gradient,
             precondition,
-            (state["words"], state["contexts"]),
+            place,
+            tuple(_with_prior(stage.chains, *pair) for pair in zip(slopes, place, strict=True)),
             steps=STEPS[phase],
             memory=self._memory(phase),
             boldness=float(state["boldness"]),
@@ -253,17 +260,13 @@ class Smoother:
             "objective": np.float64(-math.inf),
             "settled": np.bool_(False),
         }
-        state = state | made | variances | fresh | {"paths": np.bool_(True)}
-        return state | self._noise(state)
+        return state | made | variances | fresh | {"paths": np.bool_(True)}
 
-    def _noise(self, state):
+    def _noise(self, moments, slopes, curvatures, scale):
         """Noise between steps, as the paths leave it."""
-        moments, prior = self.moments(state), _prior(state)
-        counts = self._stage("paths", prior).counts
-        slopes, curvatures = likelihood.gradients(counts, moments), likelihood.curvatures(counts, moments)
         times = years(self.problem.dates)
         return {
-            f"{side}_noise": noise.dispersions(self.problem.knots, times, mean, slope, h, prior.scale)
+            f"{side}_noise": noise.dispersions(self.problem.knots, times, mean, slope, h, scale)
             for side, mean, slope, h in zip(SIDES, moments[:2], slopes, curvatures, strict=True)
         }
 
@@ -279,7 +282,7 @@ class Smoother:
         return state | {name: state[name] @ axes for name in ("words", "contexts")}
 
     def _cut(self, state):
-        """Levels without the components that no text supports, once that is clear, if the dimension is free."""
+        """Levels without the components that no text supports, once that is clear, if that is wanted."""
         if self.problem.settings.dim is not None or not state["settled"]:
             return state
         # Principal axes are in the order of their part in the logits.
@@ -296,57 +299,36 @@ class Smoother:
             weight[step.words] += negatives.rows
         return jnp.asarray(weight / weight.sum())[:, None]
 
-    def _refreshed(self, phase, state, times):
+    def _refreshed(self, phase, state):
         """The best precisions for the means, and the curvatures that they come from."""
         stage = self._stage(phase, _prior(state))
-        curvatures = None
-        for _ in range(times):
-            curvatures = likelihood.curvatures(stage.counts, self.moments(state))
-            spreads = [chains.spread(stage.chains, h) for h in curvatures]
-            state = state | {
-                f"{side}_variances": spread.variances for side, spread in zip(SIDES, spreads, strict=True)
-            }
-            state["divergence"] = np.float64(sum(float(spread.divergence) for spread in spreads))
-        return state, curvatures
+        curvatures = likelihood.curvatures(stage.counts, self.moments(state))
+        return state | _spreads(stage.chains, curvatures), curvatures
 
-    def _learnt(self, phase, state, curvatures):
+    def _learnt(self, phase, state, moments, slopes, curvatures):
         """The best numbers of the prior, and the same paths under them."""
         if None not in (self.problem.settings.drift, self.problem.settings.scale):
             return state
         old = _prior(state)
-        data = self._data(phase, state, curvatures)
+        data = [
+            Data(h, h * mean + slope) for h, mean, slope in zip(curvatures, moments[:2], slopes, strict=True)
+        ]
         if phase == "level":
             new = self.learner.level(old, data)
         else:  # in the end paces stay, so that there is an end
             new = self.learner.paths(old, data, paces=not state["settled"])
-        means = self.moments(state)
         stage = self._stage(phase, new)
-        spreads = [chains.spread(stage.chains, h) for h in curvatures]
-        return (
-            state
-            | _numbers(new)
-            | {
-                "words": chains.to_natural(stage.chains, means.words),
-                "contexts": chains.to_natural(stage.chains, means.contexts),
-                "word_variances": spreads[0].variances,
-                "context_variances": spreads[1].variances,
-                "divergence": np.float64(sum(float(spread.divergence) for spread in spreads)),
-            }
-        )
-
-    def _data(self, phase, state, curvatures):
-        """What the likelihood says, as if it were Gaussian, of words and of contexts."""
-        moments = self.moments(state)
-        slopes = likelihood.gradients(self._stage(phase, _prior(state)).counts, moments)
-        return [
-            Data(h, h * mean + slope) for h, mean, slope in zip(curvatures, moments[:2], slopes, strict=True)
-        ]
+        made = {
+            "words": chains.to_natural(stage.chains, moments.words),
+            "contexts": chains.to_natural(stage.chains, moments.contexts),
+        }
+        return state | _numbers(new) | made | _spreads(stage.chains, curvatures)
 
     def moments(self, state: dict[str, Any]) -> Moments:
         """Means and variances of all rows; of levels, of all words."""
         stage = self._stage(self._phase_of(state), _prior(state))
         means = [chains.from_natural(stage.chains, state[name]) for name in ("words", "contexts")]
-        return Moments(*means, state["word_variances"], state["context_variances"])
+        return Moments(means[0], means[1], state["word_variances"], state["context_variances"])
 
     def objective(self, state: dict[str, Any]) -> float:
         """The ELBO in nats; of levels, that of paths that do not move."""
@@ -366,19 +348,19 @@ class Smoother:
         return np.asarray(moments.words)[at], np.asarray(moments.contexts)[at]
 
     def finish(self, state: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
-        """Moments of all rows that allow for noise between steps, and the problem with the drift beyond it."""
+        """The problem with the drift beyond noise, and moments of all rows that allow for noise."""
         if not state["paths"]:
             state = self._unrolled(state)
-        state, curvatures = self._refreshed("paths", state, 2)
-        # Before paths moved to follow it, and after: noise that many words share shows in one or the other.
-        at_last = self._noise(state)
-        state = state | {name: jnp.maximum(state[name], array) for name, array in at_last.items()}
+        state, curvatures = self._refreshed("paths", state)
         moments, prior, knots = self.moments(state), _prior(state), self.problem.knots
         elbo = self.objective(state)
         slopes = likelihood.gradients(self._stage("paths", prior).counts, moments)
+        # Before paths moved to follow it, and after: noise that many words share shows in one or the other.
+        noises = self._noise(moments, slopes, curvatures, prior.scale)
+        noises = {name: jnp.maximum(array, state.get(name, array)) for name, array in noises.items()}
         data = []
         for side, mean, slope, h in zip(SIDES, moments[:2], slopes, curvatures, strict=True):
-            shrink = (1.0 / state[f"{side}_noise"])[jnp.asarray(knots.word)]
+            shrink = (1.0 / noises[f"{side}_noise"])[jnp.asarray(knots.word)]
             data.append(Data(h * shrink, (h * mean + slope) * shrink))
         beyond = self.learner.paths(prior, data, width=False)
         stage = self._stage("paths", beyond)
@@ -399,7 +381,7 @@ class Smoother:
             "drift_beyond_noise": beyond.mean_drift,
             "drifts": [beyond.drift * pace for pace in beyond.paces],
             "shares": beyond.shares.tolist(),
-            "dispersion": float(np.median(state["word_noise"])),
+            "dispersion": float(np.median(noises["word_noise"])),
             "supported_dim": supported(moments, np.asarray(self._weights())[:, 0][knots.word]),
         }
         return self.problem.given(*beyond[:4]), found | {"learnt": learnt, "elbo": elbo}
@@ -410,6 +392,16 @@ def supported(moments: Moments, weights: np.ndarray) -> int:
     share = weights / weights.sum()
     parts = [np.sqrt(share @ np.asarray(side, np.float64) ** 2) for side in moments[:2]]
     return int((parts[0] * parts[1] > WEAK * max(1e-12, (parts[0] * parts[1]).max())).sum())
+
+
+def _spreads(chain, curvatures):
+    """The best variances for curvatures, and the divergence that they cost."""
+    spreads = [chains.spread(chain, h) for h in curvatures]
+    return {
+        "word_variances": spreads[0].variances,
+        "context_variances": spreads[1].variances,
+        "divergence": np.float64(sum(float(spread.divergence) for spread in spreads)),
+    }
 
 
 def _numbers(prior):
