@@ -1,7 +1,7 @@
 r"""How far a word has moved, as one less a cosine, with a band that can hold "not at all".
 
-A distance cannot be negative, so the posterior of a displacement that is never zero has a band that never holds
-zero, and noise alone makes a distance. But a word may not have moved: with the probability of that, the
+A distance cannot be negative, so the posterior of a displacement that is never zero has a band that never
+holds zero, and noise alone makes a distance. But a word may not have moved: with the probability of that, the
 distance is zero, and what the displacement says counts for the rest. Quantiles are those of the two together,
 and so the median, which is given as the distance, lies in the band and is zero for words that have rather not
 moved.

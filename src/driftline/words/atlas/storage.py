@@ -85,8 +85,10 @@ def read(path: str | os.PathLike, *, verify: bool = True) -> dict[str, Any]:
         raise ValueError(f"{os.fspath(path)} does not hold a sound atlas ({error}); fit anew") from error
     dates = EPOCH + arrays["days"].astype("timedelta64[D]")
     knots = Knots(len(facts["vocabulary"]), len(dates), arrays["knot_words"], arrays["knot_steps"])
-    chains = (arrays[f"prior_{name}"].reshape(-1, len(dates)) for name in ("variance", "log_regression"))
-    drift = Drift(*chains, arrays["paces"])
+    variance, log_regression = (
+        arrays[f"prior_{name}"].reshape(-1, len(dates)) for name in ("variance", "log_regression")
+    )
+    drift = Drift(variance, log_regression, arrays["paces"])
     settings = facts["settings"]
     ahead = None
     if facts["between"] == "filtered":

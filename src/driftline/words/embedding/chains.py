@@ -63,7 +63,7 @@ def natural_gradient(chains: Chains, gradient: Float[Array, " R d"]) -> Float[Ar
 def precondition(
     chains: Chains, curvature: Float[Array, " R d"], slope: Float[Array, " R d"]
 ) -> Float[Array, " R d"]:
-    r"""Slopes by natural coordinates times the inverse of their curvature, $(I + B^{-\top} h B^{-1})^{-1}$."""
+    r"""Slopes by natural coordinates times their inverse curvature, $(I + B^{-\top} h B^{-1})^{-1}$."""
     diag, upper = _factor(chains, slope)
     by_path = (diag * slope).at[1:].add(upper * slope[:-1])
     return bidiagonal.matvec(diag, upper, _solve(_posterior_factor(chains, curvature), by_path))
@@ -73,7 +73,7 @@ def precondition(
 def smoothed(
     chains: Chains, curvature: Float[Array, " R d"], weighted: Float[Array, " R d"]
 ) -> Float[Array, " R d"]:
-    r"""Posterior means given Gaussian data of precision h, told as $h y$: $(\Pi + \mathrm{diag}(h))^{-1} h y$."""
+    r"""Posterior means given Gaussian data of precision h, told as $h y$: $(\Pi + h)^{-1} h y$."""
     return _solve(_posterior_factor(chains, curvature), weighted)
 
 
@@ -119,7 +119,8 @@ def _posterior_factor(chains, curvature):
 
 
 def _solve(factor, vector):
-    return bidiagonal.solve(*factor, bidiagonal.solve_transposed(*factor, vector))
+    diag, upper = factor
+    return bidiagonal.solve(diag, upper, bidiagonal.solve_transposed(diag, upper, vector))
 
 
 def _factor(chains, like):

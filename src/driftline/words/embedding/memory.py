@@ -32,7 +32,6 @@ def check(problem: Problem) -> int:
     """Refuse a fit that cannot go well; returns the estimate."""
     needed, free = estimate(problem), available()
     if free is not None and needed > free:
-        settings = problem.settings
         raise MemoryError(
             f"this fit needs about {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB are free: take a smaller "
             f"dim= (now {problem.dim}), a smaller vocabulary (now {len(problem.counts.vocabulary):,} words) "

@@ -191,7 +191,7 @@ def warm(counts: Counts, atlas: Atlas) -> Atlas:
     """A fit of other counts with the settings of an atlas, beginning with its vectors."""
     free = atlas.learnt.get("free", [])
     names = ("method", "drift", "scale", "prior", "ratio", "exponent", "optimiser", "passes", "seed")
-    options = {name: None if name in free else atlas.settings[name] for name in names}
+    options: dict[str, Any] = {name: None if name in free else atlas.settings[name] for name in names}
     begins = atlas.settings["method"] == "dsg-s" and atlas.settings["optimiser"] == "fast"
     return training.fit(
         counts,

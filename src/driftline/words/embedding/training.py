@@ -77,8 +77,8 @@ def fit(
         ratio: Negative for each positive count.
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one, which takes many times as long.
-        passes: The most passes that each phase of the optimiser, or its only one, may take. A fit that reaches
-            them says so, and is not `converged`.
+        passes: The most passes that each phase of the optimiser, or its only one, may take. A fit that
+            reaches them says so, and is not `converged`.
         minutes: The most time that the fit may take; the same holds.
         seeds: How many fits, from this seed and the next ones. The one with the highest ELBO is returned, and
             how far they agree is in `atlas.provenance["seeds"]`.
