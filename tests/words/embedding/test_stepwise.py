@@ -63,7 +63,7 @@ def test_with_gaussian_data_in_place_of_counts_it_is_the_kalman_filter(counts, p
     off = 1e-5  # by which the mode may be missed, in its own standard deviations: it is climbed to
 
     def observed(batch):
-        # Within a few standard deviations of the prior, as vectors of words are: rounds get slower and slower.
+        # Within a few standard deviations of the prior, as vectors of words are: rounds get slower.
         words, contexts = np.array([0.01, -0.02, 0.03]), np.array([0.9, 0.5, -0.7])
         return jnp.outer(batch.rows, words), jnp.outer(batch.columns, contexts)
 
