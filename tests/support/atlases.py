@@ -98,7 +98,7 @@ def known_atlas(
     for r in np.flatnonzero(knots.linked):
         lag[r] = covariance[knots.word[r], :, knots.step[r], knots.step[r + 1]]
     variance = np.einsum("vktt->vtk", covariance)[rows]
-    law = drift.make("diffusion", dates, DRIFT, SCALE)
+    law = drift.make("diffusion", dates, DRIFT, SCALE, pace=np.zeros(num_words, np.int32))
     atlas = Atlas(
         vocabulary=tuple(f"word{i}" for i in range(num_words)),
         dates=dates,

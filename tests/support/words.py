@@ -21,6 +21,12 @@ def small_counts(num_steps=5, num_words=12, length=60, seed=0):
     return words.count(texts, vocabulary=num_words, progress=False)
 
 
+def planted_counts(num_steps=4, num_words=20, num_topics=3, tokens=1500, **options):
+    """Counts of texts with topics, so that there is something to learn; one word moves."""
+    made = words.planted(num_steps, num_words, 1, num_topics=num_topics, tokens=tokens, **options)
+    return words.count(made.texts, vocabulary=num_words, progress=False)
+
+
 def dense_counts(counts, t, settings):
     """Positive and negative counts over the whole vocabulary, from their definition."""
     size = len(counts.vocabulary)

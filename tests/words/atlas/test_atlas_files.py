@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from driftline import files
-from driftline.words.atlas import mapped
+from driftline.words.atlas import drift, mapped
 from driftline.words.atlas.forward import forward
 from driftline.words.atlas.model import Atlas, load
 from driftline.words.atlas.paths import Paths
@@ -55,10 +55,12 @@ def path(tmp_path):
 def test_what_is_saved_is_loaded(atlas, tmp_path):
     atlas.save(tmp_path / "some.atlas")
     loaded = load(tmp_path / "some.atlas")
-    for name in ("vocabulary", "settings", "provenance", "history", "elbo"):
+    for name in ("vocabulary", "settings", "provenance", "history", "elbo", "converged", "message", "learnt"):
         assert getattr(loaded, name) == getattr(atlas, name)
     for name in ("dates", "occurrences", "tokens"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(atlas, name))
+    for name in ("variance", "log_regression", "pace"):
+        np.testing.assert_array_equal(getattr(loaded.drift, name), getattr(atlas.drift, name))
     assert (loaded.contexts is None) == (atlas.contexts is None)
     for side in ("words", "contexts"):
         old, new = getattr(atlas, side), getattr(loaded, side)
@@ -130,6 +132,16 @@ BROKEN = {
     "the settings are no object": lambda a, f: f.update(settings=[]),
     "the elbo is no number": lambda a, f: f.update(elbo="high"),
     "vocabulary": lambda a, f: f.pop("vocabulary"),
+    "paces and words do not agree": lambda a, f: a.update(paces=a["paces"][:-1]),
+    "paces name one that is not there": lambda a, f: a["paces"].__setitem__(0, 1),
+    "paces name one": lambda a, f: a["paces"].__setitem__(0, -1),
+    "prior_variance and dates do not agree": lambda a, f: a.update(prior_variance=a["prior_variance"][:-1]),
+    "prior_log_regression and prior_variance": lambda a, f: a.update(
+        prior_log_regression=np.tile(a["prior_log_regression"], 2)
+    ),
+    "converged is neither true nor false": lambda a, f: f.update(converged="yes"),
+    "the message is no text": lambda a, f: f.update(message=3),
+    "what was learnt is no object": lambda a, f: f.update(learnt=[]),
 }
 
 
@@ -183,3 +195,36 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(path, monkeypatch):
     assert list(path.parent.iterdir()) == [path]
     with pytest.raises(FileNotFoundError, match=r"could not write .*nowhere/x: No such file"):
         atlas.save(path.parent / "nowhere" / "x")
+
+
+@pytest.mark.parametrize("converged", [True, False, None])
+def test_how_a_fit_ended_and_what_it_learnt_are_kept(tmp_path, converged):
+    learnt = {"scale": 0.5, "free": ["dim"], "drifts": [0.1, 0.2]}
+    atlas = Atlas(
+        **(
+            fields_of(an_atlas("smoothed"))
+            | {"converged": converged, "message": "because", "learnt": learnt}
+        )
+    )
+    atlas.save(tmp_path / "x")
+    loaded = load(tmp_path / "x")
+    assert loaded.converged is converged
+    assert (loaded.message, loaded.learnt) == ("because", learnt)
+    assert loaded.caveat == ("This fit has not converged: because." if converged is False else "")
+
+
+def test_words_keep_their_paces(tmp_path):
+    atlas = an_atlas("smoothed")
+    pace = np.array([0, 2, 1, 1, 0, 2], np.int32)
+    law = drift.make("diffusion", atlas.dates, 0.02, 0.8, paces=(0.1, 1.0, 9.0), pace=pace)
+    sides = {
+        side: Paths(**(fields_of(getattr(atlas, side)) | {"drift": law})) for side in ("words", "contexts")
+    }
+    Atlas(**(fields_of(atlas) | sides | {"drift": law})).save(tmp_path / "x")
+    loaded = load(tmp_path / "x")
+    for found in (loaded.drift, loaded.words.drift, loaded.contexts.drift):
+        np.testing.assert_array_equal(found.pace, pace)
+        np.testing.assert_array_equal(found.variance, law.variance)
+        np.testing.assert_array_equal(found.log_regression, law.log_regression)
+    # Between knots a word's path depends on its pace.
+    np.testing.assert_allclose(loaded.words.of_word(1)[1], sides["words"].of_word(1)[1], rtol=1e-12)

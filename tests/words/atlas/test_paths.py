@@ -74,7 +74,7 @@ def filtered(present, prior, seed=0):
     rng = np.random.default_rng(seed)
     dates, knots = some_dates(present.shape[1]), knots_of(present)
     mean, variance = rng.standard_normal((len(knots), 2)), rng.uniform(0.01, 0.5, (len(knots), 2))
-    law = drift.make(prior, dates, DRIFT, SCALE)
+    law = drift.make(prior, dates, DRIFT, SCALE, pace=np.zeros(len(present), np.int32))
     ahead = forward(prior, dates, DRIFT, SCALE)
     return Paths(knots, law, mean, variance, between="filtered", forward=ahead), dates
 
@@ -117,7 +117,7 @@ def test_a_filter_may_travel_thousands_of_steps(prior):
     present = np.zeros((1, 4000), bool)
     present[0, 0] = True
     knots = knots_of(present)
-    law = drift.make(prior, dates, 1.0, 1.0)
+    law = drift.make(prior, dates, 1.0, 1.0, pace=np.zeros(1, np.int32))
     ahead = forward(prior, dates, 1.0, 1.0)
     paths = Paths(knots, law, np.ones((1, 1)), np.ones((1, 1)), between="filtered", forward=ahead)
     mean, variance = paths.at_step(3999)
@@ -128,7 +128,7 @@ def test_a_filter_may_travel_thousands_of_steps(prior):
 def test_independent_paths_are_zero_where_a_word_is_absent():
     present = np.array([[True, False, True], [False, False, False]])
     knots = knots_of(present)
-    law = drift.make("diffusion", some_dates(3), DRIFT, SCALE)
+    law = drift.make("diffusion", some_dates(3), DRIFT, SCALE, pace=np.zeros(2, np.int32))
     paths = Paths(knots, law, np.array([[1.0, 2.0], [3.0, 4.0]], np.float32), between="independent")
     expected = np.array([[[1, 2], [0, 0], [3, 4]], np.zeros((3, 2))])
     for step in range(3):
@@ -142,7 +142,7 @@ def test_independent_paths_are_zero_where_a_word_is_absent():
 
 def test_independent_paths_have_variances_where_they_are_known():
     knots = knots_of(np.array([[True, False, True], [False, False, False]]))
-    law = drift.make("diffusion", some_dates(3), DRIFT, SCALE)
+    law = drift.make("diffusion", some_dates(3), DRIFT, SCALE, pace=np.zeros(2, np.int32))
     paths = Paths(knots, law, np.ones((2, 1)), np.array([[2.0], [3.0]]), between="independent")
     np.testing.assert_array_equal(paths.of_word(0)[1], [[2], [np.nan], [3]])
     np.testing.assert_array_equal(np.array([paths.at_step(t)[1][0] for t in range(3)]), paths.of_word(0)[1])

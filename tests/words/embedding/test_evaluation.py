@@ -13,7 +13,9 @@ from driftline.words.evaluation import default_steps
 from driftline.words.scores import Evaluation
 from support.words import stop_before
 
-PASSES = {"dsg-s": (20, 20, 0), "dsg-s-past": (20, 20, 0), "dsg-f": (30,), "sgp": (30,), "sgi": (30,)}
+# Random texts support no dimension at all, which a fit tells.
+pytestmark = pytest.mark.filterwarnings("ignore:the texts support")
+PASSES = {"dsg-s": (20, 20), "dsg-s-past": (20, 20), "dsg-f": (30,), "sgp": (30,), "sgi": (30,)}
 
 
 def test_table_figure_and_json_of_all_methods(counts, tmp_path):
@@ -44,7 +46,7 @@ def test_a_step_that_is_held_out_has_no_say(counts):
     values = counts.values.copy()
     values[first:last] *= np.linspace(1.0, 9.0, last - first, dtype=np.float32)
     other = dataclasses.replace(counts, values=values)
-    options = {"dim": 2, "passes": (5, 5, 0), "hold_out": [2], "progress": False}
+    options = {"dim": 2, "passes": (5, 5), "hold_out": [2], "progress": False}
     atlases = [words.fit(each, **options) for each in (counts, other)]
     np.testing.assert_array_equal(atlases[0].words.mean, atlases[1].words.mean)
     assert atlases[0].history["objective"] == atlases[1].history["objective"]
@@ -73,9 +75,9 @@ def test_interpolation_is_linear_in_time(counts):
                 mine = np.flatnonzero(problem.knots.word == word)
                 if len(mine):
                     known = problem.knots.step[mine]
-                    grid = [problem.drift.covariance(np.minimum(t, known), np.maximum(t, known))]
+                    grid = [problem.drift.covariance(word, np.minimum(t, known), np.maximum(t, known))]
                     among = problem.drift.covariance(
-                        np.minimum.outer(known, known), np.maximum.outer(known, known)
+                        word, np.minimum.outer(known, known), np.maximum.outer(known, known)
                     )
                     at[t] = np.linalg.solve(among, side[mine]).T @ grid[0]
                 else:
@@ -92,9 +94,7 @@ def test_default_steps_are_the_papers():
 
 
 def test_methods_are_compared_on_steps_that_all_predicted(counts):
-    found = words.evaluate(
-        counts, ("dsg-s", "sgp"), 2, hold_out=[0, 2], passes={"dsg-s": (5, 5, 0), "sgp": 5}
-    )
+    found = words.evaluate(counts, ("dsg-s", "sgp"), 2, hold_out=[0, 2], passes={"dsg-s": (5, 5), "sgp": 5})
     assert found.compared.tolist() == [2]
     assert found.mean("dsg-s") == found.methods["dsg-s"].scores[1]
     assert found.mean("sgp") == found.methods["sgp"].scores[1]
@@ -232,7 +232,7 @@ def test_scores_say_what_they_were_made_from(begun):
     [
         ({"dim": 3}, "dim 2, now 3"),
         ({"seed": 1}, "seed 0, now 1"),
-        ({"scale": 0.5}, "scale 0.3, now 0.5"),
+        ({"scale": 0.5}, "scale None, now 0.5"),
         ({"hold_out": [3]}, r"held-out steps \[2\], now \[3\]"),
         ({"passes": {"sgi": 4}}, r"passes of sgi \[3\], now \[4\]"),
     ],
@@ -305,14 +305,6 @@ def test_a_picture_is_of_the_kind_that_its_name_says_and_has_that_name(counts, t
     assert (tmp_path / name).read_bytes().startswith(start)
 
 
-def test_levels_alone_can_be_compared(counts):
-    """They have no paths of their own until precisions are asked for, which `words.fit` always does."""
-    options = {"dim": 2, "hold_out": [2]}
-    found = words.evaluate(counts, ["dsg-s"], passes={"dsg-s": (20, 0, 0)}, **options)
-    history = words.fit(counts, passes=(20, 0, 0), progress=False, **options).history
-    assert found.mean("dsg-s") == pytest.approx(history["score"][-1], rel=1e-6)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -323,9 +315,9 @@ def test_levels_alone_can_be_compared(counts):
         ({"hold_out": [0, 1], "methods": ["dsg-s-past"]}, "dsg-s-past cannot predict a step before step 2"),
         ({"hold_out": range(4), "methods": ["dsg-s"]}, "1 time steps are left"),
         ({"passes": {"dsg_s": 3}}, "passes has 'dsg_s'"),
-        ({"passes": (60, 30, 0)}, "passes=.* a dictionary is needed"),
+        ({"passes": (60, 30)}, "passes=.* a dictionary is needed"),
         ({"checkpoint": "here"}, "no setting 'checkpoint'; it takes dim, drift"),
-        ({"methods": ["sgi", "dsg-s"], "passes": {"dsg-s": 3}}, "has 3 phases"),
+        ({"methods": ["sgi", "dsg-s"], "passes": {"dsg-s": 3}}, "has 2 phases"),
         ({"resume": True}, "resume=True needs path="),
         ({"path": "nowhere/scores.json"}, "path='nowhere/scores.json': there is no such folder"),
     ],

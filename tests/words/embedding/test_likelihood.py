@@ -9,7 +9,7 @@ from driftline.words.embedding import likelihood
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
 from driftline.words.settings import Settings
-from support.words import dense_counts, dense_log_likelihood
+from support.words import dense_log_likelihood
 
 
 def spread_out(problem, rows):
@@ -97,21 +97,8 @@ def test_large_and_certain_logits_have_finite_expectations(dtype):
 
 def test_sizes_on_the_ladder_are_few_and_not_much_too_large():
     sizes = np.arange(1, 20_000)
-    padded = np.array([likelihood._padded(int(size)) for size in sizes])
+    padded = np.array([likelihood.padded_size(int(size)) for size in sizes])
     assert (padded >= sizes).all()
     assert len(np.unique(padded)) < 60
     large = sizes > 500
     assert (padded[large] / sizes[large]).max() < 1.25
-
-
-def test_pooled_counts_are_the_sum_over_steps(counts):
-    problem, _ = make(counts, np.float64)
-    (pooled,) = problem.pooled()
-    present = np.asarray(pooled.place[0])
-    size = len(counts.vocabulary)
-    expected = sum(dense_counts(counts, t, problem.settings)[0] for t in range(len(counts)))
-    found = np.zeros((size + 1, size + 1))
-    found[np.ix_(present, present)] = likelihood.dense(jax.tree.map(lambda array: array[0], pooled))
-    np.testing.assert_allclose(found[:size, :size], expected, rtol=1e-6)
-    total = float(jnp.sum(jnp.outer(pooled.rows[0], pooled.columns[0])))
-    assert total == pytest.approx(problem.settings.ratio * expected.sum())

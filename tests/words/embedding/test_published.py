@@ -125,7 +125,7 @@ def test_a_step_of_the_first_phase_moves_a_share_of_the_words(monkeypatch):
     monkeypatch.setattr(published, "SAMPLE", 3)
     trainer = _trainer(num_words=10)
     before = trainer.begin()
-    after = trainer.advance(_copy(before), 0)
+    after = trainer.advance(_copy(before), "minibatch", 0)
     for side in ("word", "context"):
         moved = np.any(after[f"{side}_natural"] != before[f"{side}_natural"], axis=1)
         assert len(np.unique(trainer.problem.knots.word[moved])) == 3
@@ -169,9 +169,9 @@ def test_steps_raise_the_elbo(counts):
     )
     trainer = published.PublishedSmoother(problem)
     state = trainer.begin()
-    before = trainer.objective(state, "full")
+    before = trainer.objective(state)
     assert float(jnp.sum(jnp.abs(state["word_natural"]))) == 0.0
     for index in range(400):
-        state = trainer.advance(state, index)
-    assert trainer.objective(state, "full") > before + 1.0
+        state = trainer.advance(state, "full", index)
+    assert trainer.objective(state) > before + 1.0
     assert all(np.isfinite(np.asarray(array)).all() for array in jax.tree.leaves(state))

@@ -1,104 +1,396 @@
 """The fast smoother: where it ends, and that nothing around it is better."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from driftline.words.embedding import chains, likelihood, smoothing
+from driftline import words
+from driftline.words.embedding import ascent, chains, likelihood, noise, smoothing
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.training import run
 from driftline.words.settings import Settings
-from support.words import small_counts
+from support.words import planted_counts, small_counts
+
+LIMITS = (2000, 1000)
 
 
-def train(counts, passes, dtype=np.float64, precisions=False, **settings):
-    problem = Problem(counts, Settings(dim=3, passes=passes, **settings), np.arange(len(counts)), dtype)
-    trainer = smoothing.Smoother(problem, precisions=precisions)
-    state, history = run(trainer, problem, np.zeros(0, int), None, False, np.inf, False)
-    return trainer, state, history
+@pytest.fixture(scope="module")
+def topical():
+    """Four steps of twenty words in three topics, of which one word changes."""
+    return planted_counts()
 
 
-def test_mode_is_a_stationary_point_of_the_log_joint(counts):
-    trainer, state, _ = train(counts, (30, 600, 0), drift=0.05)
-    slopes = likelihood.gradients(trainer.counts, trainer.moments(state))
-    for name, slope in zip(("words", "contexts"), slopes, strict=True):
-        total = chains.natural_gradient(trainer.chains, slope) - state[name]
-        assert float(jnp.abs(total).max()) < 0.02  # in standard deviations of the prior
+def trainer_of(counts, passes=LIMITS, dtype=np.float64, **settings):
+    settings = {"dim": 3} | settings
+    problem = Problem(counts, Settings(passes=passes, **settings), np.arange(len(counts)), dtype)
+    return smoothing.Smoother(problem)
 
 
-def test_levels_are_a_stationary_point_of_the_pooled_log_joint():
-    """The likelihood of all counts as those of one step, and the prior of a path that does not move."""
-    counts = small_counts(num_steps=2, num_words=6, length=400)
-    trainer, state, _ = train(counts, (800, 0, 0), drift=1e-9)
-    moments = trainer._levels(state)
-    slopes = likelihood.gradients(trainer.pooled, moments)
-    for name, slope in zip(("words", "contexts"), slopes, strict=True):
-        total = trainer.level_sd * slope - state[name]
-        assert float(jnp.abs(total).max()) < 0.02  # in standard deviations of that prior
+def ends_of(trainer):
+    """The state at the end of each phase, and what was seen."""
+    state, history, ends = trainer.begin(), [], {}
+    while (phase := trainer.phase(len(history), history)) is not None:
+        before, state = state, trainer.advance(state, phase, len(history))
+        history.append({"phase": phase} | trainer.seen(before, state))
+        ends[phase] = state
+    return ends, history
 
 
-def test_elbo_rises_in_the_third_phase_and_beats_the_mode(counts):
-    _, _, short = train(counts, (30, 200, 1), drift=0.05)
-    _, _, history = train(counts, (30, 200, 150), drift=0.05, precisions=True)
-    elbos = [entry["objective"] for entry in history if entry["phase"] == "variational"]
-    assert elbos[-1] > short[-1]["objective"]
-    assert elbos[-1] >= max(elbos) - 1e-3 * abs(max(elbos))
-    assert history[-1]["phase"] == "precision"
-    assert history[-1]["objective"] == pytest.approx(elbos[-1], abs=0.05)
+@pytest.fixture(scope="module")
+def ended(topical):
+    """Both phases, climbed further than they usually are."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(smoothing, "TOLERANCE", 1e-6)
+        patch.setattr(smoothing, "ROUNDING", 0.0)
+        trainer = trainer_of(topical)
+        return trainer, *ends_of(trainer)
 
 
-def test_the_last_phase_leaves_the_means_and_its_second_pass_raises_the_elbo(counts):
-    trainer, state, history = train(counts, (30, 200, 0), drift=0.05, precisions=True)
-    _, before, _ = train(counts, (30, 200, 0), drift=0.05)
-    means = [trainer.moments(state), trainer.moments(before)]
-    products = [np.einsum("rk,sk->rs", m.words, m.contexts) for m in means]
-    np.testing.assert_allclose(*products, atol=1e-10)
-    once = trainer.refresh(trainer._turned(before))
-    assert history[-1]["objective"] > trainer.objective(once, "precision")
-
-
-def test_precisions_are_optimal_for_the_means(counts):
-    """Of all precisions of the prior plus a diagonal, those that are found have the largest ELBO."""
-    trainer, state, _ = train(counts, (30, 200, 0), drift=0.05)
-    state = trainer._turned(state)
-    for _ in range(30):
-        state = trainer.refresh(state)
+def steps_to_the_top(trainer, phase, state):
+    """What a step of Newton would move each mean by, in standard deviations of the posterior."""
+    stage = trainer._stage(phase, smoothing._prior(state))
     moments = trainer.moments(state)
-    h_words, h_contexts = likelihood.curvatures(trainer.counts, moments)
+    slopes = likelihood.gradients(stage.counts, moments)
+    curvatures = likelihood.curvatures(stage.counts, moments)
+    found = []
+    for name, slope, h, variance in zip(("words", "contexts"), slopes, curvatures, moments[2:], strict=True):
+        natural = chains.natural_gradient(stage.chains, slope) - state[name]
+        step = chains.from_natural(stage.chains, chains.precondition(stage.chains, h, natural))
+        found.append(np.asarray(step / jnp.sqrt(variance)).ravel())
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize("phase", smoothing.PHASES)
+def test_phases_end_where_the_slope_is_zero(ended, phase):
+    trainer, ends, _ = ended
+    assert np.abs(steps_to_the_top(trainer, phase, ends[phase])).max() < 0.02
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_usual_tolerance_ends_near_enough(topical, dtype):
+    """What is left is little beside what is not known anyway."""
+    trainer = trainer_of(topical, dtype=dtype)
+    ends, history = ends_of(trainer)
+    assert trainer.verdict(history) == (True, "converged")
+    for phase in smoothing.PHASES:
+        assert np.sqrt(np.mean(steps_to_the_top(trainer, phase, ends[phase]) ** 2)) < 0.1
+
+
+@pytest.mark.parametrize("phase", smoothing.PHASES)
+@pytest.mark.parametrize("seed", range(3))
+def test_no_other_means_nearby_have_a_larger_elbo(ended, phase, seed):
+    trainer, ends, _ = ended
+    state, rng = ends[phase], np.random.default_rng(seed)
+    best = trainer.objective(state)
+    stage = trainer._stage(phase, smoothing._prior(state))
+    for size in (0.1, 1.0):
+        other = dict(state)
+        for name, variances in zip(
+            ("words", "contexts"), ("word_variances", "context_variances"), strict=True
+        ):
+            moved = rng.normal(size=state[name].shape) * np.sqrt(state[variances])
+            other[name] = state[name] + size * chains.to_natural(stage.chains, jnp.asarray(moved))
+        assert trainer.objective(other) < best
+
+
+@pytest.mark.parametrize("phase", smoothing.PHASES)
+def test_no_other_precisions_have_a_larger_elbo(ended, phase):
+    """Of all precisions of the prior plus a diagonal, those that are found have the largest ELBO."""
+    trainer, ends, _ = ended
+    state, _ = trainer._refreshed(phase, ends[phase], 30)
+    stage = trainer._stage(phase, smoothing._prior(state))
+    moments = trainer.moments(state)
+    h_words, h_contexts = likelihood.curvatures(stage.counts, moments)
 
     def elbo(curvature):
-        spread = chains.spread(trainer.chains, curvature)
-        other = chains.spread(trainer.chains, h_contexts)
+        spread = chains.spread(stage.chains, curvature)
+        other = chains.spread(stage.chains, h_contexts)
         means = Moments(moments.words, moments.contexts, spread.variances, other.variances)
-        return likelihood.log_likelihood(trainer.counts, means) - float(spread.divergence)
+        return likelihood.log_likelihood(stage.counts, means) - float(spread.divergence)
 
     best = elbo(h_words)
     for factor in (0.7, 1.4):
         assert elbo(factor * h_words) < best
-    noise = jnp.exp(0.5 * jax.random.normal(jax.random.key(0), h_words.shape))
-    assert elbo(noise * h_words) < best
+    random = jnp.exp(0.5 * jax.random.normal(jax.random.key(0), h_words.shape))
+    assert elbo(random * h_words) < best
 
 
-def test_no_more_is_held_on_the_way_than_its_passes_need(counts):
-    """Covariances of neighbouring steps are of the size of the means, and only the atlas needs them."""
-    trainer, state, _ = train(counts, (2, 2, smoothing.REFRESH + 1))
-    assert not [name for name in state if "lag" in name]
-    assert {"word_variances", "context_variances", "divergence"} <= set(state)
+def with_prior(trainer, phase, state, prior):
+    """The same means, with the best precisions under another prior."""
+    means = trainer.moments(state)
+    curvatures = likelihood.curvatures(trainer._stage(phase, smoothing._prior(state)).counts, means)
+    stage = trainer._stage(phase, prior)
+    spreads = [chains.spread(stage.chains, h) for h in curvatures]
+    return (
+        state
+        | smoothing._numbers(prior)
+        | {
+            "words": chains.to_natural(stage.chains, means.words),
+            "contexts": chains.to_natural(stage.chains, means.contexts),
+            "word_variances": spreads[0].variances,
+            "context_variances": spreads[1].variances,
+            "divergence": np.float64(sum(float(spread.divergence) for spread in spreads)),
+        }
+    )
 
 
-def test_turning_the_space_changes_no_logit(counts):
-    trainer, state, _ = train(counts, (20, 20, 0))
+@pytest.mark.parametrize("phase", smoothing.PHASES)
+@pytest.mark.parametrize("factor", [0.7, 1.4])
+def test_no_other_width_has_a_larger_elbo(ended, phase, factor):
+    trainer, ends, _ = ended
+    state, prior = ends[phase], smoothing._prior(ends[phase])
+    same = with_prior(trainer, phase, state, prior)
+    other = with_prior(trainer, phase, state, trainer.learner._with_width(prior, factor * prior.scale))
+    best = trainer.objective(same)
+    assert best == pytest.approx(trainer.objective(state), abs=0.05)
+    assert trainer.objective(other) < best
+
+
+def test_most_words_have_a_better_elbo_at_their_pace_than_at_another(ended):
+    """One word at a time, with its means where they are: but for these, paces are the best."""
+    trainer, ends, _ = ended
+    state, prior = ends["paths"], smoothing._prior(ends["paths"])
+    best = trainer.objective(with_prior(trainer, "paths", state, prior))
+    for word in (0, 3, 7):
+        far = prior.pace.copy()
+        far[word] = 0 if prior.pace[word] > 3 else 6
+        other = with_prior(trainer, "paths", state, prior._replace(pace=far))
+        assert trainer.objective(other) < best
+
+
+def test_the_divergence_is_that_of_dense_gaussians(ended):
+    trainer, ends, _ = ended
+    state, curvatures = trainer._refreshed("paths", ends["paths"], 1)
+    problem, prior = trainer.problem, smoothing._prior(state)
+    law, knots, total = problem.given(*prior[:4]).drift, problem.knots, 0.0
+    moments = trainer.moments(state)
+    for mean, h in zip(moments[:2], curvatures, strict=True):
+        for word in range(knots.num_words):
+            rows = np.flatnonzero(knots.word == word)
+            steps = knots.step[rows]
+            words_ = np.full((len(steps), len(steps)), word)
+            covariance = law.covariance(
+                words_, np.minimum.outer(steps, steps), np.maximum.outer(steps, steps)
+            )
+            precision = np.linalg.inv(covariance)
+            for k in range(mean.shape[1]):
+                posterior = np.linalg.inv(precision + np.diag(np.asarray(h)[rows, k]))
+                m = np.asarray(mean)[rows, k]
+                total += 0.5 * (np.trace(precision @ posterior) - len(rows) + m @ precision @ m)
+                total += 0.5 * (np.linalg.slogdet(covariance)[1] - np.linalg.slogdet(posterior)[1])
+    shares = np.log(prior.shares[prior.pace]).sum()
+    expected = likelihood.log_likelihood(problem.batches(), moments) - total + shares
+    assert trainer.objective(state) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_elbo_rises_from_round_to_round(ended):
+    _, _, history = ended
+    for phase in smoothing.PHASES:
+        seen = [entry["objective"] for entry in history if entry["phase"] == phase]
+        assert len(seen) > 2
+        assert (np.diff(seen) > -1e-3).all()
+    at = {phase: max(e["objective"] for e in history if e["phase"] == phase) for phase in smoothing.PHASES}
+    # A word has moved, and paths tell of it; their prior costs less than that.
+    assert at["paths"] > at["level"]
+
+
+def test_levels_have_the_elbo_of_paths_that_cannot_move():
+    """With a drift of next to nothing, what levels are is what paths are."""
+    counts = planted_counts(num_steps=3, num_words=8, num_topics=2)
+    trainer = trainer_of(counts, dim=2, drift=1e-7, scale=0.5)
+    ends, _ = ends_of(trainer)
+    level, paths = (trainer.moments(ends[phase]) for phase in smoothing.PHASES)
+    rows = trainer.problem.knots.word
+    for one, other in ((level, paths),):
+        products = [one.words @ one.contexts.T, other.words @ other.contexts.T]
+        np.testing.assert_allclose(products[0][np.ix_(rows, rows)], products[1], atol=5e-3)
+    elbos = [trainer.objective(ends[phase]) for phase in smoothing.PHASES]
+    assert elbos[0] == pytest.approx(elbos[1], abs=0.2)
+
+
+def test_two_seeds_end_within_the_tolerance(topical):
+    fits = [words.fit(topical, dim=3, seed=seed, progress=False) for seed in (0, 1)]
+    assert all(fit.converged for fit in fits)
+    assert abs(fits[0].elbo - fits[1].elbo) < smoothing.TOLERANCE * len(topical.vocabulary)
+
+
+def test_a_start_ends_at_the_same_place(topical):
+    first = words.fit(topical, dim=3, seed=0, progress=False)
+    again = words.fit(topical, dim=3, seed=1, start=first, progress=False)
+    assert abs(first.elbo - again.elbo) < smoothing.TOLERANCE * len(topical.vocabulary)
+    assert len(again.history["done"]) <= len(first.history["done"])
+    with pytest.raises(ValueError, match="dim=4, but start= has 3 dimensions"):
+        words.fit(topical, dim=4, start=first, progress=False)
+    other = dataclasses.replace(first, vocabulary=first.vocabulary[::-1])
+    with pytest.raises(ValueError, match="start= must be an atlas of the same vocabulary, with contexts"):
+        words.fit(topical, start=other, progress=False)
+
+
+@pytest.mark.parametrize("num_topics", [4])
+def test_a_free_dimension_is_about_the_number_of_topics(num_topics):
+    made = words.planted(num_steps=6, num_words=80, num_topics=num_topics, tokens=20_000)
+    atlas = words.fit(words.count(made.texts, 80, progress=False), progress=False)
+    assert abs(atlas.dim - num_topics) <= 1
+    assert atlas.learnt["supported_dim"] <= atlas.dim
+    assert atlas.converged
+    # What was planted is found, and nothing else.
+    found = atlas.changed(1900, 1925)
+    assert set(found.words[: found.num_changed]) == set(made.moved)
+
+
+@pytest.mark.parametrize(
+    ("passes", "message"),
+    [
+        ((1, 1), "the level phase reached its limit of 1 passes"),
+        ((2000, 1), "the paths phase reached its limit of 1 passes"),
+    ],
+)
+def test_a_limit_of_passes_is_told(topical, passes, message):
+    atlas = words.fit(topical, dim=3, passes=passes, progress=False)
+    assert atlas.converged is False
+    assert atlas.message == message
+    assert atlas.caveat == f"This fit has not converged: {message}."
+
+
+def test_a_limit_of_time_is_told(topical):
+    atlas = words.fit(topical, dim=3, minutes=1e-9, progress=False)
+    assert atlas.converged is False
+    assert atlas.message == "stopped after the 1e-09 minutes that were given"
+    assert len(atlas.history["done"]) == 1
+    assert np.isfinite(atlas.elbo)
+    assert atlas.words.mean.shape == (len(atlas.knots), 3)
+    whole = words.fit(topical, dim=3, minutes=1e9, progress=False)
+    assert whole.converged
+
+
+def test_a_round_that_falls_is_taken_back_and_the_next_is_more_timid(topical, monkeypatch):
+    trainer = trainer_of(topical)
+    state = trainer.advance(trainer.advance(trainer.begin(), "level", 0), "level", 1)
+    climb = ascent.climb
+
+    def astray(gradient, precondition, place, **options):
+        found = climb(gradient, precondition, place, **options)
+        return found._replace(place=tuple(10.0 * side for side in found.place))
+
+    monkeypatch.setattr(ascent, "climb", astray)
+    after = trainer.advance(state, "level", 2)
+    assert trainer.seen(state, after)["taken_back"]
+    assert after["boldness"] == state["boldness"] / 4
+    assert after["passes"] > state["passes"]
+    logits = [m.words @ m.contexts.T for m in (trainer.moments(state), trainer.moments(after))]
+    np.testing.assert_allclose(*logits, atol=1e-9)
+    history = []
+    while (phase := trainer.phase(len(history), history)) is not None and len(history) < 20:
+        before, state = state, trainer.advance(state, phase, len(history))
+        history.append({"phase": phase} | trainer.seen(before, state))
+        if len(history) == 1:
+            state = state | {"paths": np.bool_(False)}
+    assert not trainer.verdict(history).converged
+    assert "does not rise any further" in trainer.verdict(history).message
+
+
+def history_of(*objectives, dim=3, **changes):
+    entry = {"phase": "level", "taken_back": False, "boldness": 1.0, "passes": 20, "dim": dim}
+    return [entry | changes | {"objective": objective} for objective in objectives]
+
+
+def test_a_phase_ends_with_its_second_small_gain(topical):
+    trainer = trainer_of(topical)
+    enough = trainer.tolerance(-1000.0)
+    assert enough == pytest.approx(0.02 * 20)
+
+    def ends(*objectives):
+        return trainer.verdict_of("level", history_of(*objectives)) is not None
+
+    assert not ends(-1000.0)
+    assert not ends(-1000.0, -900.0, -900.0 + 0.5 * enough)  # past a saddle, perhaps
+    assert ends(-1000.0, -1000.0 + 5 * enough, -1000.0 + 5.5 * enough)
+    assert not ends(-1000.0, -1000.0 + 5 * enough, -1000.0 + 7 * enough)
+    cut = [*history_of(-1000.0, -999.0, dim=3), *history_of(-998.9, dim=2)]
+    assert trainer.verdict_of("level", cut) is None
+    assert trainer.verdict(history_of(-1000.0)).message == "stopped in the level phase"
+    assert trainer.verdict([]).message == "the level phase did not begin"
+
+
+def test_turning_the_space_changes_no_logit(topical):
+    trainer = trainer_of(topical)
+    state = trainer.advance(trainer.begin(), "level", 0)
     before, after = trainer.moments(state), trainer.moments(trainer._turned(state))
     products = [np.einsum("rk,sk->rs", m.words, m.contexts) for m in (before, after)]
     np.testing.assert_allclose(*products, atol=1e-10)
 
 
-@pytest.mark.parametrize("passes", [(5, 0, 0), (0, 5, 0), (0, 0, 5), (5, 0, 5), (0, 0, 0)])
-def test_any_phase_but_the_precisions_may_be_left_out(counts, passes):
-    trainer, state, history = train(counts, passes, dtype=np.float32, precisions=True)
+def test_without_noise_what_is_stored_is_the_posterior_of_the_elbo(ended, monkeypatch):
+    trainer, ends, _ = ended
+    state = ends["paths"]
+    ones = jnp.ones((trainer.problem.knots.num_words, 3))
+    monkeypatch.setattr(noise, "dispersions", lambda *_: ones)
+    problem, found = trainer.finish(state | {"word_noise": ones, "context_noise": ones})
+    refreshed, _ = trainer._refreshed("paths", state, 2)
+    moments = trainer.moments(refreshed)
+    assert found["elbo"] == pytest.approx(trainer.objective(refreshed), abs=1e-6)
+    if np.array_equal(problem.pace, smoothing._prior(state).pace):
+        np.testing.assert_allclose(found["word_variances"], moments.word_variances, rtol=1e-5)
+    off = (found["words"] - moments.words) / np.sqrt(moments.word_variances)
+    assert np.abs(off).max() < 0.1
+
+
+def test_noise_widens_what_is_stored(topical, monkeypatch):
+    """By dense matrices: the precisions of the data are divided by it."""
+    trainer = trainer_of(topical, drift=0.01, scale=0.5)
+    ends, _ = ends_of(trainer)
+    factor = 1.0 + np.arange(20.0 * 3).reshape(20, 3) / 10
+    monkeypatch.setattr(noise, "dispersions", lambda *_: jnp.asarray(factor))
+    state = ends["paths"] | {"word_noise": jnp.ones((20, 3)), "context_noise": jnp.ones((20, 3))}
+    problem, found = trainer.finish(state)
+    refreshed, curvatures = trainer._refreshed("paths", state, 2)
+    moments = trainer.moments(refreshed)
+    slopes = likelihood.gradients(trainer.problem.batches(), moments)
+    knots, h, mean, slope = trainer.problem.knots, *map(np.asarray, (curvatures[0], moments.words, slopes[0]))
+    for word in (0, 11, 19):
+        rows = np.flatnonzero(knots.word == word)
+        steps = knots.step[rows]
+        covariance = problem.drift.covariance(
+            np.full((len(steps), len(steps)), word),
+            np.minimum.outer(steps, steps),
+            np.maximum.outer(steps, steps),
+        )
+        for k in range(3):
+            data = h[rows, k] / factor[word, k]
+            posterior = np.linalg.inv(np.linalg.inv(covariance) + np.diag(data))
+            np.testing.assert_allclose(found["word_variances"][rows, k], np.diag(posterior), rtol=1e-6)
+            value = mean[rows, k] + slope[rows, k] / h[rows, k]
+            np.testing.assert_allclose(found["words"][rows, k], posterior @ (data * value), atol=1e-8)
+            lags = found["word_lag_covariances"][rows[:-1], k]
+            np.testing.assert_allclose(lags, np.diag(posterior, 1), rtol=1e-6)
+
+
+def test_given_numbers_are_not_learnt(topical):
+    atlas = words.fit(topical, dim=3, drift=0.02, scale=0.7, passes=(40, 40), progress=False)
+    assert (atlas.settings["drift"], atlas.settings["scale"]) == (0.02, 0.7)
+    assert atlas.drift.variance.shape == (1, len(topical))
+    assert atlas.learnt["free"] == []
+    half = words.fit(topical, dim=3, scale=0.7, passes=(40, 40), progress=False)
+    assert half.settings["scale"] == 0.7
+    assert half.learnt["free"] == ["drift"]
+    assert len(half.drift.variance) > 1
+
+
+def test_what_no_text_supports_is_told():
+    with pytest.warns(UserWarning, match=r"the texts support \d of 8 dimensions; with dim=None \(--dim auto"):
+        words.fit(small_counts(), dim=8, passes=(40, 40), progress=False)
+
+
+def test_single_precision_is_kept(topical):
+    trainer = trainer_of(topical, passes=(20, 20), dtype=np.float32)
+    state, history = run(trainer, trainer.problem, np.zeros(0, int), None, False, np.inf, False)
     assert np.isfinite(history[-1]["objective"])
-    found = trainer.finish(state)
-    assert found["words"].dtype == np.float32
+    _, found = trainer.finish(state)
+    for name, array in found.items():
+        if isinstance(array, np.ndarray):
+            assert array.dtype == np.float32, name
     assert (found["word_variances"] > 0).all()

@@ -88,6 +88,6 @@ def _quantiles(drawn, probability):
     result = []
     for level in (0.5, outside, 1.0 - outside):
         share = (level - (1.0 - probability)) / np.maximum(probability, 1e-300)
-        place = np.clip((share * len(drawn)).astype(np.int64), 0, len(drawn) - 1)
+        place = np.clip(share * len(drawn), 0, len(drawn) - 1).astype(np.int64)
         result.append(np.where(share > 0.0, drawn[place, columns], 0.0))
     return np.stack(result)

@@ -17,6 +17,10 @@ def write(
 ) -> None:
     """Save the state after `done` passes."""
     arrays = {name: np.asarray(array) for name, array in state.items()}
+    # Files hold numbers only; what is true is one.
+    arrays = {
+        name: array.astype(np.int32) if array.dtype == bool else array for name, array in arrays.items()
+    }
     facts = {"fingerprint": problem.fingerprint, "done": done, "history": history}
     try:
         mapped.write(path, KIND, VERSION, arrays, facts)

@@ -236,7 +236,7 @@ def _fit(batch, prior, start, key, passes, is_filter, published):
 
 def _climb_to_the_end(batch, prior, means, passes):
     """Rounds of Adam, each slower than the last, until one gains next to nothing or passes run out."""
-    enough = TOLERANCE * jnp.sum(batch.rows > 0)
+    enough = TOLERANCE * jnp.sum(batch.rows > 0, dtype=batch.rows.dtype)
 
     def value(means):
         return likelihood.value(batch, means) - _divergence(means, prior)
@@ -254,8 +254,9 @@ def _climb_to_the_end(batch, prior, means, passes):
         reached = value(ahead)
         better = reached > last
         means = jax.tree.map(lambda new, old: jnp.where(better, new, old), ahead, means)
-        # A round that fell was too fast, which is no end.
-        gain = jnp.where(better, reached - last, jnp.inf)
+        # A round that fell was too fast, which is no end; by rounding it may seem to have fallen.
+        fell = reached < last - ROUNDING * jnp.abs(last)
+        gain = jnp.where(fell, jnp.inf, jnp.maximum(reached - last, 0.0))
         return means, jnp.maximum(reached, last), gain, gone + 1
 
     first = value(means)
