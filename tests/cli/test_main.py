@@ -75,7 +75,7 @@ def test_what_is_exported_is_imported_and_can_be_asked(
     out = capsys.readouterr().out
     number = len(words.load("a b.atlas").knots)
     assert re.search(rf"^source +{source}\nvectors +{number}\n", out)
-    assert re.search(r"^steps +8, from 1900-01-01 to 1970-01-01\nwords +31, in 4 dimensions\n", out, re.M)
+    assert re.search(r"^steps +8, from 1900-01-01 to 1970-01-01\nwords +31, in 2 dimensions\n", out, re.M)
     assert re.search(r"^Atlas: a b\.atlas \(\d+ kB\)$", out, re.M)
     assert main(shlex.split(out.partition("Next:  driftline ")[2])) == 0
     assert capsys.readouterr().out == f"{words.load('a b.atlas').changed(1900, 1970)}\n"

@@ -258,3 +258,62 @@ def test_dates_outside_are_refused_with_the_span(ask):
     err = ask("neighbors", "plane", "--at", 1990, fails=True)
     assert "'1990' is" in err
     assert "the steps go from 1900-01-01 to 1970-01-01: choose a date in this span" in err
+
+
+@pytest.fixture
+def unfinished(folder):
+    import dataclasses
+
+    atlas = words.load("small.atlas")
+    dataclasses.replace(atlas, converged=False, message="it was stopped").save("unfinished.atlas")
+    return words.load("unfinished.atlas")
+
+
+CAVEAT = "This fit has not converged: it was stopped."
+
+
+def test_answers_of_an_unfinished_fit_begin_with_a_caveat(unfinished, capsys):
+    for command in (
+        ("neighbors", "unfinished.atlas", "plane"),
+        ("neighbors", "unfinished.atlas", "plane", "--at", "1900"),
+        ("similarity", "unfinished.atlas", "plane", "ship"),
+        ("changed", "unfinished.atlas", "--from", "1900", "--to", "1970"),
+    ):
+        assert main(["words", *command]) == 0
+        assert capsys.readouterr().out.splitlines()[0] == CAVEAT
+        assert main(["words", *command, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        for each in found if isinstance(found, list) else [found]:
+            assert each["caveat"] == CAVEAT
+
+
+def test_an_unfinished_fit_has_no_probabilities_unless_asked(unfinished, capsys):
+    command = ["words", "changed", "unfinished.atlas", "--from", "1900", "--to", "1970"]
+    assert main(command) == 0
+    out = capsys.readouterr().out
+    assert "no probabilities" in out
+    assert "probability" not in out.splitlines()[2]
+    assert main([*command, "--anyway"]) == 0
+    assert capsys.readouterr().out == f"{unfinished.changed(1900, 1970, anyway=True)}\n"
+    assert "probability" in f"{unfinished.changed(1900, 1970, anyway=True)}".splitlines()[2]
+
+
+def test_shuffled_dates_tell_of_false_discoveries(folder, made, ask, capsys):
+    shutil.copy(made / "counts.driftline", folder)
+    ends = ("--from", 1900, "--to", 1970, "-n", 4)
+    out = ask("changed", *ends, "--null", 2, "--counts", "counts.driftline").splitlines()
+    atlas = words.load("small.atlas")
+    expected = words.null(words.load_counts("counts.driftline"), atlas, 1900, 1970, times=2)
+    found = atlas.changed(1900, 1970, n=4)
+    assert out[0].startswith("Shuffled dates, change from 1900-01-01 to 1970-01-01 against 2 shuffles")
+    assert out[1].startswith("Whole steps were shuffled, since the counts have no parts")
+    table = str(found).splitlines()
+    assert out[2] == table[0]
+    assert out[3] == f"{table[1]}  false discoveries"
+    for line, row, rate in zip(out[4:], table[2:], expected.rates_of(found.words), strict=True):
+        assert line == f"{row}  {f'{100 * rate:.0f} %':>17}"
+    both = json.loads(ask("changed", *ends, "--null", 2, "--counts", "counts.driftline", "--json"))
+    assert both[0]["words"] == list(found.words)
+    np.testing.assert_allclose(both[1]["rates"], expected.rates)
+    for one in (("--null", 2), ("--counts", "counts.driftline")):
+        assert "--null and --counts go together" in ask("changed", *ends, *one, fails=True)

@@ -13,7 +13,7 @@ from driftline.cli.main import main
 from support.processes import PLAN, fit, stop_at_checkpoint
 from support.words import stop_before
 
-QUICK = ("--dim", "4", "--passes", "2", "2", "0")
+QUICK = ("--dim", "2", "--passes", "2", "2")
 
 
 @pytest.fixture
@@ -43,15 +43,19 @@ def test_the_atlas_is_that_of_the_library(folder, capsys):
     assert run(*QUICK, *options, "--seed", 3, "--hold-out", 1, "4:8:3", "-o", "got.atlas") == 0
     counts = words.load_counts("counts.driftline")
     named = {"drift": 0.02, "scale": 0.9, "prior": "stationary", "ratio": 2.0, "exponent": 0.5, "seed": 3}
-    expected = words.fit(counts, dim=4, passes=(2, 2, 0), hold_out=[1, 4, 7], progress=False, **named)
+    expected = words.fit(counts, dim=2, passes=(2, 2), hold_out=[1, 4, 7], progress=False, **named)
     expected.save("expected.atlas")
     assert (folder / "got.atlas").read_bytes() == (folder / "expected.atlas").read_bytes()
     assert not (folder / "got.atlas.part").exists()
     rows = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines() if line)
     assert re.match(r"about 0\.\d GB, of [\d.]+ GB that are free", rows["memory"])
     assert rows["steps"] == "5, from 1900-01-01 to 1960-01-01"
-    assert rows["words"] == "31, in 4 dimensions"
+    assert rows["words"] == "31, in 2 dimensions"
     assert rows["ELBO"] == f"{expected.elbo:,.0f} nats"
+    assert rows["ended"] == "NOT CONVERGED: the level phase reached its limit of 2 passes"
+    assert re.match(
+        r"width 0.9, drift 0.02 a year on average; noise between steps [\d.]+ times", rows["prior"]
+    )
     assert re.match(r"got.atlas \(\d+ kB\)", rows["Atlas:"])
     assert rows["Next:"] == "driftline words changed got.atlas --from 1900 --to 1960"
 
@@ -80,6 +84,8 @@ BAD = {
     "the counts as an atlas": (("-o", "counts.driftline"), "is one of the files to read"),
     "no such folder": (("-o", "nowhere/x.atlas"), "there is no folder nowhere"),
     "a folder": (("-o", "."), "is a folder; name a file, such as words.atlas"),
+    "no time": (("--minutes", 0), "--minutes 0.0; a positive number is needed"),
+    "no seeds": (("--seeds", 0), "--seeds 0; a whole number of at least 2"),
     "time that runs backwards": (("--every", -1), "--every -1.0; a number of seconds"),
 }
 
@@ -95,7 +101,19 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(folder, capfd, case):
     assert {path.name for path in folder.iterdir()} == {"counts.driftline"}
 
 
-@pytest.mark.parametrize("option", [("--hold-out", "x"), ("--hold-out", "1:2:0"), ("--method", "word2vec")])
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--hold-out", "x"),
+        ("--hold-out", "1:2:0"),
+        ("--method", "word2vec"),
+        ("--dim", "x"),
+        ("--dim", "-3"),
+        ("--dim", "2.5"),
+        ("--minutes", "soon"),
+        ("--seeds", "two"),
+    ],
+)
 def test_wrong_usage(folder, capsys, option):
     with pytest.raises(SystemExit) as stop:
         run("-o", "x.atlas", *option)
@@ -181,7 +199,7 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_atlas(folder):
 
 
 def test_evaluation_prints_and_writes_a_table_and_draws_it(folder, capsys):
-    passes = ("--passes", "dsg-s=2,2,0", "sgi=2", "--dim", "2")
+    passes = ("--passes", "dsg-s=2,2", "sgi=2", "--dim", "2")
     command = ["words", "evaluate", "counts.driftline", "--methods", "sgi", "dsg-s", *passes]
     assert main([*command, "--hold-out", "3", "5", "-o", "new/scores"]) == 0
     captured = capsys.readouterr()
@@ -315,7 +333,7 @@ def test_texts_in_place_of_counts_are_to_be_counted_first(folder, capsys, comman
 
 
 def test_options_with_several_values_may_come_first(folder):
-    options = ("--dim", "2", "--passes", "2", "2", "0")
+    options = ("--dim", "2", "--passes", "2", "2")
     assert main(["words", "fit", "-o", "a.atlas", *options, "counts.driftline"]) == 0
     assert (
         main(["words", "fit", "--hold-out", "1", "4:8:3", "counts.driftline", *options, "-o", "b.atlas"]) == 0
@@ -336,3 +354,77 @@ def test_scores_of_others_are_not_overwritten(folder, capsys, content):
         "move it\n"
     )
     assert (folder / "scores/scores.json").read_text() == content
+
+
+def rows_of(out):
+    return dict(line.split(maxsplit=1) for line in out.splitlines() if line)
+
+
+def test_a_free_dimension_and_an_end_are_told(folder, capsys):
+    assert run("--dim", "auto", "-o", "x.atlas") == 0
+    atlas, rows = words.load("x.atlas"), rows_of(capsys.readouterr().out)
+    assert rows["ended"] == "converged"
+    assert atlas.converged
+    assert atlas.settings["dim"] == atlas.dim
+    assert "dim" in atlas.learnt["free"]
+    assert rows["words"] == f"31, in {atlas.dim} dimensions"
+    assert rows["prior"].startswith(f"width {atlas.learnt['scale']:.3g}, drift ")
+    assert run("-o", "default.atlas") == 0
+    assert (folder / "default.atlas").read_bytes() == (folder / "x.atlas").read_bytes()
+
+
+def test_a_limit_of_time_is_told(folder, capsys):
+    assert run("--dim", 2, "--minutes", "0.000001", "-o", "x.atlas") == 0
+    rows = rows_of(capsys.readouterr().out)
+    assert rows["ended"] == "NOT CONVERGED: stopped after the 1e-06 minutes that were given"
+    assert words.load("x.atlas").converged is False
+
+
+@pytest.mark.filterwarnings("default:the texts support")
+def test_dimensions_that_no_text_supports_are_told(folder, capsys):
+    assert run("--dim", 8, "--passes", 40, 2, "-o", "x.atlas") == 0
+    told = r"driftline: the texts support [12] of 8 dimensions; leave --dim out \(--dim auto\), and the fit "
+    assert re.match(f"{told}takes as many as its ELBO prefers\n$", capsys.readouterr().err)
+
+
+def test_several_seeds_tell_how_far_they_agree(folder, capsys):
+    (folder / "x.atlas.part-of-mine").write_text("mine")
+    assert run(*QUICK, "--seeds", 2, "-o", "x.atlas") == 0
+    rows = rows_of(capsys.readouterr().out)
+    atlas = words.load("x.atlas")
+    agreed = atlas.provenance["seeds"]
+    assert agreed["fits"] == 2
+    share = f"2 fits share {100 * agreed['share']:.0f} % of {agreed['n']} nearest words"
+    assert rows["seeds"].startswith(share)
+    assert "rank correlation of change" in rows["seeds"]
+    assert rows["seeds"].endswith(f"ELBOs within {agreed['elbo_difference']:,.0f} nats")
+    # No checkpoint is left, and what only has a name like one is.
+    assert {path.name for path in folder.iterdir()} == {
+        "counts.driftline",
+        "x.atlas",
+        "x.atlas.part-of-mine",
+    }
+
+
+def test_several_seeds_go_on_from_their_checkpoints(folder, capsys, monkeypatch):
+    from driftline.words.embedding import training
+
+    options = (*QUICK, "--seeds", 2, "--every", 0)
+    assert run(*options, "-o", "whole.atlas") == 0
+    fit = training.fit
+
+    def stopped(counts, *rest, **settings):
+        if settings.get("seed") == 1:
+            raise KeyboardInterrupt
+        return fit(counts, *rest, **settings)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(training, "fit", stopped)
+        assert run(*options, "-o", "x.atlas") == 130
+    assert "--resume goes on from there" in capsys.readouterr().err
+    assert (folder / "x.atlas.part.seed0").exists()
+    assert run(*options, "-o", "x.atlas") == 1
+    assert "x.atlas.part.seed0 is the checkpoint of an unfinished fit" in capsys.readouterr().err
+    assert run(*options, "-o", "x.atlas", "--resume") == 0
+    assert (folder / "x.atlas").read_bytes() == (folder / "whole.atlas").read_bytes()
+    assert {path.name for path in folder.iterdir()} == {"counts.driftline", "whole.atlas", "x.atlas"}

@@ -6,7 +6,7 @@ import sys
 import time
 from pathlib import Path
 
-PLAN = ("--dim", "4", "--drift", "0.02", "--passes", "40", "40", "12")
+PLAN = ("--dim", "2", "--drift", "0.02", "--passes", "80", "60")
 
 
 def fit(folder: Path, *options: str) -> subprocess.Popen:

@@ -57,7 +57,8 @@ def test_it_is_the_mean_over_words_and_pairs_of_fits(atlas):
         assert entry["share"] == pytest.approx(expected, rel=1e-12)
         assert entry["share"] < 1
     ends = atlas.dates[0], atlas.dates[-1]
-    moved = [fit.changed(*ends, n=99, min_count=20) for fit in fits]
+    # Distances of the mean vectors: those of the posterior are zero for most words, which have no rank then.
+    moved = [points(fit).changed(*ends, n=99, min_count=20) for fit in fits]
     moved = [dict(zip(each.words, each.distances, strict=True)) for each in moved]
     columns = [[each[word] for word in moved[0]] for each in moved]
     expected = [scipy.stats.spearmanr(*pair).statistic for pair in itertools.combinations(columns, 2)]
@@ -68,6 +69,12 @@ def test_it_is_the_mean_over_words_and_pairs_of_fits(atlas):
     assert found["elbo_difference"] == 2.5
     assert found["fits"] == 3
     assert json.loads(json.dumps(found)) == found
+
+
+def points(atlas):
+    return dataclasses.replace(
+        atlas, words=dataclasses.replace(atlas.words, variance=None, lag_covariance=None)
+    )
 
 
 def near(atlas, word, step):

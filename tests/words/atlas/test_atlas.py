@@ -376,8 +376,9 @@ def test_stopped_words_are_neither_listed_nor_counted(atlas):
 
 @pytest.fixture
 def unfinished(atlas):
-    message = "the level phase reached its limit of 3 passes"
-    return dataclasses.replace(atlas, converged=False, message=message)
+    return dataclasses.replace(
+        atlas, converged=False, message="the level phase reached its limit of 3 passes"
+    )
 
 
 CAVEAT = "This fit has not converged: the level phase reached its limit of 3 passes."

@@ -201,10 +201,7 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(path, monkeypatch):
 def test_how_a_fit_ended_and_what_it_learnt_are_kept(tmp_path, converged):
     learnt = {"scale": 0.5, "free": ["dim"], "drifts": [0.1, 0.2]}
     atlas = Atlas(
-        **(
-            fields_of(an_atlas("smoothed"))
-            | {"converged": converged, "message": "because", "learnt": learnt}
-        )
+        **(fields_of(an_atlas("smoothed")) | {"converged": converged, "message": "because", "learnt": learnt})
     )
     atlas.save(tmp_path / "x")
     loaded = load(tmp_path / "x")

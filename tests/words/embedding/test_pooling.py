@@ -95,7 +95,7 @@ def test_a_start_is_better_than_nothing_and_than_chance():
 
     found = pooling.start(pooled, size, 4, 0.3, seed=0)
     nothing = Moments(*(jnp.zeros((size, 4)) for _ in range(2)))
-    chance = Moments(*(0.3 * side for side in levels(size, 1, False)))
+    chance = Moments(*(0.3 * side for side in levels(size, 1, False)[:2]))
     chance = Moments(*(jnp.pad(side, ((0, 0), (0, 1))) for side in chance[:2]))
     assert log_joint(found) > log_joint(nothing) > log_joint(chance)
     again, other = (pooling.start(pooled, size, 4, 0.3, seed=seed) for seed in (0, 1))

@@ -381,7 +381,7 @@ def test_given_numbers_are_not_learnt(topical):
 
 
 def test_what_no_text_supports_is_told():
-    with pytest.warns(UserWarning, match=r"the texts support \d of 8 dimensions; with dim=None \(--dim auto"):
+    with pytest.warns(UserWarning, match=r"the texts support \d of 8 dimensions; leave dim= out"):
         words.fit(small_counts(), dim=8, passes=(40, 40), progress=False)
 
 

@@ -93,12 +93,12 @@ def _fit(arguments, checkpoint):
         )
         atlas.save(arguments.out)
     except KeyboardInterrupt as stop:
-        if not any(checkpoint.parent.glob(f"{glob.escape(checkpoint.name)}*")):
+        if not _checkpoints(checkpoint):
             raise
         remedy = "the same command with --resume goes on from there"
         print(f"driftline: interrupted; what is done is in {checkpoint}: {remedy}", file=sys.stderr)
         return stopped_by(stop)
-    for path in checkpoint.parent.glob(f"{glob.escape(checkpoint.name)}*"):  # of several seeds, several
+    for path in _checkpoints(checkpoint):
         path.unlink(missing_ok=True)
     for path in (checkpoint, arguments.out):
         _remove_halves(path)
@@ -116,12 +116,20 @@ def _check_places(arguments, checkpoint):
 
 
 def _check_checkpoint(arguments, checkpoint):
-    if arguments.resume and not checkpoint.is_file():
+    found = _checkpoints(checkpoint)
+    if arguments.resume and not found:
         raise FileNotFoundError(f"there is no checkpoint {checkpoint} to go on from; begin without --resume")
-    if not arguments.resume and checkpoint.exists():
+    if not arguments.resume and found:
         raise ValueError(
-            f"{checkpoint} is the checkpoint of an unfinished fit: go on with --resume, or delete it first"
+            f"{found[0]} is the checkpoint of an unfinished fit: go on with --resume, or delete it first"
         )
+
+
+def _checkpoints(checkpoint):
+    """Files that are there of the state: one, or one for each of several seeds."""
+    seeds = checkpoint.parent.glob(f"{glob.escape(checkpoint.name)}.seed*")
+    of_seeds = [path for path in seeds if path.name.rpartition(".seed")[2].isdecimal()]
+    return [path for path in (checkpoint, *sorted(of_seeds)) if path.is_file()]
 
 
 def _remove_halves(path):

@@ -154,8 +154,8 @@ def tell_dim(problem: Problem, atlas: Atlas) -> None:
     supported = atlas.learnt.get("supported_dim")
     if problem.settings.dim is not None and supported is not None and 2 * supported <= problem.settings.dim:
         warnings.warn(
-            f"the texts support {supported} of {problem.settings.dim} dimensions; with dim=None (--dim auto) "
-            "the fit takes as many as its ELBO prefers",
+            f"the texts support {supported} of {problem.settings.dim} dimensions; leave dim= out (--dim "
+            "auto), and the fit takes as many as its ELBO prefers",
             stacklevel=3,
         )
 
