@@ -6,11 +6,14 @@ from pathlib import Path
 import numpy as np
 
 from driftline.words.embedding.problem import Problem
+from driftline.words.embedding.smoothing import LARGE, MEMORY, MEMORY_OF_LARGE
 
 # Arrays of the size of all embeddings of words, or of contexts, at the peak, by the resident memory of fits
 # of the State of the Union and, for "dsg-s", of the shape of Google Books (`benchmarks/books.py`).
-ARRAYS = {"dsg-s": 20, "dsg-f": 8, "sgp": 6, "sgi": 6}
+ARRAYS = {"dsg-s": 40, "dsg-f": 8, "sgp": 6, "sgi": 6}
 PAPER_ARRAYS = 46
+FEWER_OF_LARGE = 4 * (MEMORY["paths"] - MEMORY_OF_LARGE)  # that a large fit does not remember
+POOLED, STEPWISE = 6, 3  # matrices over pairs of words at the peak, of all steps and of one
 BASE = 600e6  # Python, JAX and compiled code
 
 
@@ -21,11 +24,15 @@ def estimate(problem: Problem) -> int:
     published = settings.optimiser == "paper" and settings.method == "dsg-s"
     arrays = PAPER_ARRAYS if published else ARRAYS[settings.method]
     embeddings = len(problem.knots) * problem.dim * width
-    # The largest matrix over pairs of words: of the pooled counts, or of a step. Two more are in the making.
+    # The largest matrix over pairs of words: of the pooled counts, or of a step. More are in the making.
     pools = settings.method == "dsg-s" and not published
+    if pools and 2.0 * len(problem.knots) * problem.dim > LARGE:
+        arrays -= FEWER_OF_LARGE
     largest = len(problem.counts.vocabulary) if pools else max(len(step.words) for step in problem.steps)
     pairs = sum(len(step.values) for step in problem.steps) * (width + 8)
-    return int(BASE + arrays * embeddings + 3 * largest**2 * width + 1.2 * pairs)
+    return int(
+        BASE + arrays * embeddings + (POOLED if pools else STEPWISE) * largest**2 * width + 1.2 * pairs
+    )
 
 
 def check(problem: Problem) -> int:

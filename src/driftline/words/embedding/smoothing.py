@@ -180,11 +180,13 @@ class Smoother:
             )
 
         place = state["words"], state["contexts"]
+        slope = tuple(_with_prior(stage.chains, *pair) for pair in zip(slopes, place, strict=True))
+        del moments, slopes  # four arrays of the size of all paths, at the peak of memory
         climbed = ascent.climb(
             gradient,
             precondition,
             place,
-            tuple(_with_prior(stage.chains, *pair) for pair in zip(slopes, place, strict=True)),
+            slope,
             steps=STEPS[phase],
             memory=self._memory(phase),
             boldness=float(state["boldness"]),
