@@ -71,13 +71,15 @@ def test_phases_end_where_the_slope_is_zero(ended, phase):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_usual_tolerance_ends_near_enough(topical, dtype):
-    """What is left is little beside what is not known anyway."""
+def test_the_usual_tolerance_ends_near_enough(topical, ended, dtype):
+    """What is left is little beside what is not known anyway, and of the ELBO less than 0.1 nats a word."""
     trainer = trainer_of(topical, dtype=dtype)
     ends, history = ends_of(trainer)
     assert trainer.verdict(history) == (True, "converged")
     for phase in smoothing.PHASES:
         assert np.sqrt(np.mean(steps_to_the_top(trainer, phase, ends[phase]) ** 2)) < 0.1
+        best = ended[0].objective(ended[1][phase])
+        assert trainer.objective(ends[phase]) > best - 0.1 * len(topical.vocabulary)
 
 
 @pytest.mark.parametrize("phase", smoothing.PHASES)
@@ -215,13 +217,13 @@ def test_levels_have_the_elbo_of_paths_that_cannot_move():
 def test_two_seeds_end_within_the_tolerance(topical):
     fits = [words.fit(topical, dim=3, seed=seed, progress=False) for seed in (0, 1)]
     assert all(fit.converged for fit in fits)
-    assert abs(fits[0].elbo - fits[1].elbo) < smoothing.TOLERANCE * len(topical.vocabulary)
+    assert abs(fits[0].elbo - fits[1].elbo) < 0.02 * len(topical.vocabulary)
 
 
 def test_a_start_ends_at_the_same_place(topical):
     first = words.fit(topical, dim=3, seed=0, progress=False)
     again = words.fit(topical, dim=3, seed=1, start=first, progress=False)
-    assert abs(first.elbo - again.elbo) < smoothing.TOLERANCE * len(topical.vocabulary)
+    assert abs(first.elbo - again.elbo) < 0.02 * len(topical.vocabulary)
     assert len(again.history["done"]) <= len(first.history["done"])
     with pytest.raises(ValueError, match="dim=4, but start= has 3 dimensions"):
         words.fit(topical, dim=4, start=first, progress=False)
