@@ -69,6 +69,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if bool(arguments.null) != (arguments.counts is not None):
         raise ValueError("--null and --counts go together: dates are shuffled in the counts of the atlas")
+    if arguments.null == 1:
+        raise ValueError("--null 1: two shuffles at the least are needed to tell chance from none")
     atlas = words.load(arguments.atlas)
     lower = all(word == word.lower() for word in atlas.vocabulary)
     stop = () if arguments.stop is None else word_list(arguments.stop, None, lower)

@@ -134,7 +134,8 @@ class Atlas:
         """The path of a word: its vector at every step, and how well it is known."""
         mean, variance = self.words.of_word(self.index(word))
         sd = None if variance is None else np.sqrt(variance)
-        return Trajectory(word, self.dates, mean, sd, self.occurrences_of(word), self.frequency(word))
+        counted = self.occurrences_of(word), self.frequency(word)
+        return Trajectory(word, self.dates, mean, sd, *counted, caveat=self.caveat)
 
     def similarity(self, a: str, b: str) -> Similarity:
         """Cosine of the vectors of two words at every step, with a 90 % credible band.

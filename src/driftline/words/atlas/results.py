@@ -171,6 +171,7 @@ class Trajectory(Answer):
         sd: Standard deviations, (T, d), or None for point estimates.
         occurrences: How often the word occurs at each step.
         frequency: Its share of all words of the step.
+        caveat: What speaks against the answer, if anything: of a fit that has not converged.
     """
 
     index: ClassVar[str] = "date"
@@ -181,6 +182,7 @@ class Trajectory(Answer):
     sd: np.ndarray | None
     occurrences: np.ndarray
     frequency: np.ndarray
+    caveat: str = ""
 
     def columns(self):  # noqa: D102
         spread = None if self.sd is None else np.sqrt((self.sd**2).sum(1))

@@ -137,7 +137,7 @@ class Smoother:
             ]
         else:
             found = tuple(jnp.asarray(side, self.problem.dtype) for side in self.start)
-        spread = np.float32(0.5) / stage.chains.diag**2
+        spread = 0.5 / stage.chains.diag**2
         return {
             "words": chains.to_natural(stage.chains, found[0]),
             "contexts": chains.to_natural(stage.chains, found[1]),

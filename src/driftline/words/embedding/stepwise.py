@@ -235,20 +235,21 @@ def _fit(batch, prior, start, key, passes, is_filter, published):
 
 
 def _climb_to_the_end(batch, prior, means, passes):
-    """Rounds of Adam, each slower than the last, until one gains next to nothing or passes run out."""
+    """Rounds of Adam, slower after one that fell, until one gains next to nothing or passes run out."""
     enough = TOLERANCE * jnp.sum(batch.rows > 0, dtype=batch.rows.dtype)
 
     def value(means):
         return likelihood.value(batch, means) - _divergence(means, prior)
 
+    def least(value):
+        return jnp.maximum(enough, ROUNDING * jnp.abs(value))
+
     def goes_on(carried):
-        _, last, gain, gone = carried
-        least = jnp.maximum(enough, ROUNDING * jnp.abs(last))
-        return (gone == 0) | ((gain >= least) & (gone * ROUND < passes))
+        _, last, gain, _, gone = carried
+        return (gone == 0) | ((gain >= least(last)) & (gone * ROUND < passes))
 
     def again(carried):
-        means, last, _, gone = carried
-        rate = jnp.asarray(FAST_RATE, last.dtype) * 0.7**gone
+        means, last, _, rate, gone = carried
         length = jnp.clip(passes - gone * ROUND, 0, ROUND)
         ahead = _climb(batch, prior, means, length, (rate, 0.1 * rate))
         reached = value(ahead)
@@ -257,13 +258,12 @@ def _climb_to_the_end(batch, prior, means, passes):
         # A round that fell was too fast, which is no end; by rounding it may seem to have fallen.
         fell = reached < last - ROUNDING * jnp.abs(last)
         gain = jnp.where(fell, jnp.inf, jnp.maximum(reached - last, 0.0))
-        return means, jnp.maximum(reached, last), gain, gone + 1
+        return means, jnp.maximum(reached, last), gain, jnp.where(fell, 0.5 * rate, rate), gone + 1
 
     first = value(means)
-    means, last, gain, _ = jax.lax.while_loop(
-        goes_on, again, (means, first, jnp.full_like(first, jnp.inf), jnp.asarray(0))
-    )
-    return means, gain < jnp.maximum(enough, ROUNDING * jnp.abs(last))
+    begin = (means, first, jnp.full_like(first, jnp.inf), jnp.full_like(first, FAST_RATE), jnp.asarray(0))
+    means, last, gain, _, _ = jax.lax.while_loop(goes_on, again, begin)
+    return means, gain < least(last)
 
 
 def _divergence(found, prior):
