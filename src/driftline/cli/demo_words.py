@@ -4,8 +4,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-from driftline.cli.words.changed import without
-
 PICTURE = "words.png"
 # A fifth of the papers' vocabulary and a third of their dimensions: minutes instead of a quarter of an hour.
 VOCABULARY, DIM = 2000, 30
@@ -45,7 +43,7 @@ def run(folder: Path) -> None:
     atlas = words.fit(counts, dim=DIM)
     print(
         f"dsg-s: {VOCABULARY:,} words, {DIM} dimensions, {len(atlas)} dates fitted in "
-        f"{time.monotonic() - counted:.0f} s, ELBO {atlas.elbo:,.0f}\n"
+        f"{time.monotonic() - counted:.0f} s, ELBO {atlas.elbo:,.0f}, {atlas.message}\n"
     )
     _print_changed(atlas)
     _print_neighbors(atlas)
@@ -56,14 +54,13 @@ def run(folder: Path) -> None:
 
 
 def _print_changed(atlas):
-    left_out = FUNCTION_WORDS.split()
-    found = atlas.changed(START, END, n=NUM_CHANGED + len(left_out))
+    found = atlas.changed(START, END, n=NUM_CHANGED, stop=FUNCTION_WORDS.split(), anyway=True)
     print(
-        f"Of {found.num_compared} words in use around {START} and around {END}, {found.num_changed} changed "
-        f"with a probability\nof {found.threshold:.2f} or more. The most, without function words:\n"
+        f"Of {found.num_compared} words in use around {START} and around {END}, function words aside, "
+        f"{found.num_changed} changed\nwith a probability of {found.threshold:.2f} or more. The most:\n"
     )
     print(f"{'word':<14}{'cosine distance':>15}{'90 % band':>14}{'probability':>13}{'uses then, now':>16}")
-    columns: Any = without(found, left_out, NUM_CHANGED).columns().values()
+    columns: Any = found.columns().values()
     for word, distance, lower, upper, probability, then, now in zip(*columns, strict=True):
         band, uses = f"{lower:.2f}–{upper:.2f}", f"{then}, {now}"
         print(f"{word:<14}{distance:>15.2f}{band:>14}{probability:>13.3f}{uses:>16}")

@@ -2,15 +2,10 @@
 
 import argparse
 import sys
-from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from driftline.cli.words.answers import to_json, with_rows
+from driftline.cli.words.answers import to_json
 from driftline.cli.words.inputs import number, read_counts, word_list
-
-if TYPE_CHECKING:
-    from driftline.words.atlas.results import Changed
 
 COARSE = (
     "Whole steps were shuffled, since the counts have no parts; with `driftline words count --parts 10` "
@@ -122,9 +117,3 @@ def _with_rates(found, null):
     for row, rate in enumerate(rates, begin + 1):
         lines[row] += f"  {rate:>17}"
     return "\n".join(lines)
-
-
-def without(found: "Changed", stop: Collection[str], number: int) -> "Changed":
-    """The first words of a ranking that are not in a list."""
-    kept = [row for row, word in enumerate(found.words) if word not in stop]
-    return with_rows(found, kept[:number])
