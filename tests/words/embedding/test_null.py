@@ -170,7 +170,7 @@ def test_planted_words_are_found_and_others_are_not():
         counts, atlas, 1900, 1925, times=5, refit=lambda shuffled: words.fit(shuffled, **FITTED), window=0
     )
     moved = found.rates_of(made.moved)
-    # Nothing in five shuffles moves as much as the two: 1 / (5 * 2), or less if a longer list is as clean.
-    assert (moved <= 0.1).all()
+    # If nothing in five shuffles moves as much as the two, 1 / (5 * 2); one word may in one of them.
+    assert (moved <= 0.2).all()
     assert found.rates_of(set(counts.vocabulary) - set(made.moved)).mean() > 0.5
     assert found.null_compared.min() > 50

@@ -67,7 +67,8 @@ def steps_to_the_top(trainer, phase, state):
 @pytest.mark.parametrize("phase", smoothing.PHASES)
 def test_phases_end_where_the_slope_is_zero(ended, phase):
     trainer, ends, _ = ended
-    assert np.abs(steps_to_the_top(trainer, phase, ends[phase])).max() < 0.02
+    # In standard deviations; precisions are of the beginning of the last round, and so not quite the best.
+    assert np.abs(steps_to_the_top(trainer, phase, ends[phase])).max() < 0.05
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -103,7 +104,9 @@ def test_no_other_means_nearby_have_a_larger_elbo(ended, phase, seed):
 def test_no_other_precisions_have_a_larger_elbo(ended, phase):
     """Of all precisions of the prior plus a diagonal, those that are found have the largest ELBO."""
     trainer, ends, _ = ended
-    state, _ = trainer._refreshed(phase, ends[phase], 30)
+    state = ends[phase]
+    for _ in range(30):
+        state, _ = trainer._refreshed(phase, state)
     stage = trainer._stage(phase, smoothing._prior(state))
     moments = trainer.moments(state)
     h_words, h_contexts = likelihood.curvatures(stage.counts, moments)
@@ -166,7 +169,7 @@ def test_most_words_have_a_better_elbo_at_their_pace_than_at_another(ended):
 
 def test_the_divergence_is_that_of_dense_gaussians(ended):
     trainer, ends, _ = ended
-    state, curvatures = trainer._refreshed("paths", ends["paths"], 1)
+    state, curvatures = trainer._refreshed("paths", ends["paths"])
     problem, prior = trainer.problem, smoothing._prior(state)
     law, knots, total = problem.given(*prior[:4]).drift, problem.knots, 0.0
     moments = trainer.moments(state)
@@ -274,9 +277,9 @@ def test_a_round_that_falls_is_taken_back_and_the_next_is_more_timid(topical, mo
     state = trainer.advance(trainer.advance(trainer.begin(), "level", 0), "level", 1)
     climb = ascent.climb
 
-    def astray(gradient, precondition, place, **options):
-        found = climb(gradient, precondition, place, **options)
-        return found._replace(place=tuple(10.0 * side for side in found.place))
+    def astray(*arguments, **options):
+        found = climb(*arguments, **options)
+        return found._replace(place=tuple(10.0 * side for side in found.place), first=options["boldness"])
 
     monkeypatch.setattr(ascent, "climb", astray)
     after = trainer.advance(state, "level", 2)
@@ -332,7 +335,7 @@ def test_without_noise_what_is_stored_is_the_posterior_of_the_elbo(ended, monkey
     ones = jnp.ones((trainer.problem.knots.num_words, 3))
     monkeypatch.setattr(noise, "dispersions", lambda *_: ones)
     problem, found = trainer.finish(state | {"word_noise": ones, "context_noise": ones})
-    refreshed, _ = trainer._refreshed("paths", state, 2)
+    refreshed, _ = trainer._refreshed("paths", state)
     moments = trainer.moments(refreshed)
     assert found["elbo"] == pytest.approx(trainer.objective(refreshed), abs=1e-6)
     if np.array_equal(problem.pace, smoothing._prior(state).pace):
@@ -349,7 +352,7 @@ def test_noise_widens_what_is_stored(topical, monkeypatch):
     monkeypatch.setattr(noise, "dispersions", lambda *_: jnp.asarray(factor))
     state = ends["paths"] | {"word_noise": jnp.ones((20, 3)), "context_noise": jnp.ones((20, 3))}
     problem, found = trainer.finish(state)
-    refreshed, curvatures = trainer._refreshed("paths", state, 2)
+    refreshed, curvatures = trainer._refreshed("paths", state)
     moments = trainer.moments(refreshed)
     slopes = likelihood.gradients(trainer.problem.batches(), moments)
     knots, h, mean, slope = trainer.problem.knots, *map(np.asarray, (curvatures[0], moments.words, slopes[0]))

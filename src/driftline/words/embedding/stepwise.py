@@ -28,6 +28,7 @@ FAST_RATE, PAPER_RATE = 0.1, 1e-2  # in standard deviations of the prior, and as
 SECOND_DECAY = 0.99
 SETTLE = 4  # updates of the filter's variances; each depends a little on the ones before
 ROUND = 60  # passes between two looks at the objective
+SLOWER = 0.7  # rate of a round, by that of the one before, near the end
 TOLERANCE, ROUNDING = 0.02, 2e-7  # of a round's gain: nats a word, and what single precision leaves of it
 FIRST_SIZE = 0.1  # of random starts, in standard deviations of the prior
 
@@ -235,7 +236,7 @@ def _fit(batch, prior, start, key, passes, is_filter, published):
 
 
 def _climb_to_the_end(batch, prior, means, passes):
-    """Rounds of Adam, slower after one that fell, until one gains next to nothing or passes run out."""
+    """Rounds of Adam, slower and slower, until one gains next to nothing or passes run out."""
     enough = TOLERANCE * jnp.sum(batch.rows > 0, dtype=batch.rows.dtype)
 
     def value(means):
@@ -249,7 +250,7 @@ def _climb_to_the_end(batch, prior, means, passes):
         return (gone == 0) | ((gain >= least(last)) & (gone * ROUND < passes))
 
     def again(carried):
-        means, last, _, rate, gone = carried
+        means, last, before, rate, gone = carried
         length = jnp.clip(passes - gone * ROUND, 0, ROUND)
         ahead = _climb(batch, prior, means, length, (rate, 0.1 * rate))
         reached = value(ahead)
@@ -258,7 +259,9 @@ def _climb_to_the_end(batch, prior, means, passes):
         # A round that fell was too fast, which is no end; by rounding it may seem to have fallen.
         fell = reached < last - ROUNDING * jnp.abs(last)
         gain = jnp.where(fell, jnp.inf, jnp.maximum(reached - last, 0.0))
-        return means, jnp.maximum(reached, last), gain, jnp.where(fell, 0.5 * rate, rate), gone + 1
+        # While rounds gain about as much as the ones before, there is a way to go: no reason to slow down.
+        slower = jnp.where(fell | (gain < 0.5 * before), SLOWER * rate, rate)
+        return means, jnp.maximum(reached, last), gain, slower, gone + 1
 
     first = value(means)
     begin = (means, first, jnp.full_like(first, jnp.inf), jnp.full_like(first, FAST_RATE), jnp.asarray(0))
