@@ -130,7 +130,7 @@ def displacements(
     spread, value = variance / known, apart / known
     squares = (apart**2 / (variance * known))[known > KNOWN]
     inflation = max(1.0, float(np.median(squares)) / MEDIAN) if len(squares) >= ENOUGH else 1.0
-    of_map = np.einsum("nk,kl,nl->n", first, shared.covariance, first)
+    of_map = np.einsum("wk,kl,wl->w", first, shared.covariance, first)
     return Displacements(value, inflation * spread + of_map[:, None], inflation)
 
 

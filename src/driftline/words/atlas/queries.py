@@ -188,7 +188,7 @@ def _judged(atlas, words, steps, ends, share):
     mapped = ends.mean_first @ shared.matrix.T
     displaced = moved(found, each, priors)
     centre = Gaussian(0.5 * (mapped + ends.mean_second), 0.25 * (total + 2.0 * covariance))
-    step = np.einsum("nm,nmd->nd", displaced.weights, displaced.shrink) * found.value
+    step = np.einsum("wm,wmk->wk", displaced.weights, displaced.shrink) * found.value
     return Judged(
         probability_of_change(factors, share),
         factors,
