@@ -32,7 +32,9 @@ def test_the_demo_prints_what_it_finds_and_writes_three_pictures(tmp_path, capsy
     out = capsys.readouterr().out
     assert "level falls from 10" in out
     assert "it fell with probability 0.99" in out
-    assert re.search(r"Of \d+ words in use around 1900 and around 2000, \d+ changed", out)
+    assert re.search(
+        r"Of \d+ words in use around 1900 and around 2000, function words aside, \d+ changed", out
+    )
     row = r"^\S+ +\d\.\d\d +\S+–\S+ +\d\.\d{3} +\d+, \d+$"
     assert len(re.findall(row, out, re.MULTILINE)) == 12
     assert re.search(r"Closest to 'plane'\n  1900: (\S+, ){5}\S+\n  2000: (\S+, ){5}\S+\n", out)
