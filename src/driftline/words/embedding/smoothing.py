@@ -156,8 +156,10 @@ class Smoother:
         if phase == "paths" and not state["paths"]:
             state = self._unrolled(state)
         if phase == "level":
-            state = self._cut(self._turned(state))
+            state = self._cut(state)
         before = state
+        if phase == "level" and not state["settled"]:
+            state = self._turned(state)
         state, curvatures = self._refreshed(phase, state)
         counts, moments = self._stage(phase, _prior(state)).counts, self.moments(state)
         held = likelihood.hold(counts, moments)
@@ -195,7 +197,9 @@ class Smoother:
         state = state | {"words": climbed.place[0], "contexts": climbed.place[1], "passes": passes}
         objective = self.objective(state)
         if objective < before["objective"] - self.tolerance(objective):
-            return before | {"boldness": np.float64(climbed.first / 4.0), "passes": passes}
+            # It may be the turn that it fell by, so that there is none from now on.
+            timid = {"boldness": np.float64(climbed.first / 4.0), "settled": np.bool_(True)}
+            return before | timid | {"passes": passes}
         gain = objective - before["objective"]
         return state | {
             "objective": np.float64(objective),
