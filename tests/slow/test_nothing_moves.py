@@ -15,6 +15,7 @@ from driftline import words
 DRAWS = int(os.environ.get("DRIFTLINE_DRAWS", "20"))
 LEVEL, STATED = 0.95, 0.05 / 0.95
 NOTES = {"num_steps": 700, "num_words": 60, "num_topics": 4, "tokens": 60, "documents": 1}
+MANY_NOTES = NOTES | {"num_steps": 3000}
 CORNERS = {
     # name: (corpus, dim, share of planted words that must be found or None)
     "4,000 tokens": ({"tokens": 4000}, 8, 0.95),
@@ -29,8 +30,11 @@ CORNERS = {
     "50 documents of 400 words": ({"tokens": 20_000, "documents": 50}, 8, 0.9),
     "50 documents of 400 words, half the dimensions": ({"tokens": 20_000, "documents": 50}, 4, 0.9),
     "50 documents of 400 words, d chosen": ({"tokens": 20_000, "documents": 50}, None, 0.9),
+    "400 documents of 400 words, half the dimensions": ({"tokens": 160_000, "documents": 400}, 4, 0.9),
     "100 steps": ({"tokens": 4000, "num_steps": 100, "gap": 1}, 8, None),
     "700 notes on one of four topics, daily": (NOTES, 5, None),
+    "3,000 notes on one of four topics, daily": (MANY_NOTES, 5, None),
+    "3,000 notes on one of four topics, daily, d = 100": (MANY_NOTES, 100, None),
 }
 
 
@@ -56,7 +60,8 @@ def _called(corpus, dim, seed, num_moved):
     """Share of unchanged and of planted words that are called changed between the first and the last step."""
     options = {"num_steps": 10, "num_words": 100} | corpus
     made = words.planted(num_moved=num_moved, seed=seed, **options)
-    if corpus is NOTES:
+    daily = corpus in (NOTES, MANY_NOTES)
+    if daily:
         start = np.datetime64("1900-01-01")
         made.texts[:] = [(str(start + k), text) for k, (_, text) in enumerate(made.texts)]
     counts = words.count(made.texts, vocabulary=options["num_words"], progress=False)
@@ -64,7 +69,7 @@ def _called(corpus, dim, seed, num_moved):
         warnings.simplefilter("ignore")  # more dimensions than the texts support are told of
         atlas = words.fit(counts, dim=dim, seed=seed, progress=False)
     assert atlas.converged, atlas.message
-    window = 60 if corpus is NOTES else 2
+    window = 60 if daily else 2
     answer = atlas.changed(
         atlas.dates[0], atlas.dates[-1], n=options["num_words"], window=window, bands=False
     )

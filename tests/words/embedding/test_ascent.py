@@ -123,3 +123,26 @@ def test_at_the_top_nothing_moves():
     np.testing.assert_array_equal(flat(found.place), top)
     assert found.gradients == 1
     assert found.first == 0.0
+
+
+@pytest.mark.parametrize("enough", [1.0, 1e-4])
+def test_steps_end_when_they_gain_little(enough):
+    """On a quadratic the trapezium is exact, so what the last steps gained is what the objective tells."""
+    gradient, tree, flat, top, curvature = quadratic(0, stretch=1e4)
+    start = tree(np.zeros(12))
+
+    def value(place):
+        off = np.asarray(flat(place)) - top
+        return -0.5 * off @ curvature @ off
+
+    def climbed(steps, enough=None):
+        return ascent.climb(gradient, same, start, steps=steps, memory=1, enough=enough)
+
+    values = [value(start), *(value(climbed(steps).place) for steps in range(1, 40))]
+    gains = np.diff(values)
+    for steps in range(ascent.LAST, len(gains) + 1):
+        last, little = gains[steps - ascent.LAST : steps].mean(), ascent.LITTLE * gains[:steps].sum()
+        if last < max(enough, little):
+            break
+    assert steps < len(gains)
+    assert value(climbed(200, enough).place) == pytest.approx(values[steps], rel=1e-9)

@@ -76,7 +76,7 @@ def test_each_word_has_the_pace_that_its_evidence_prefers(problem):
     """With the shares of the paces, by EM in plain numbers."""
     data, scale = made_up(problem, 0.5, PACE), 0.5
     prior = Learner(problem).begin()
-    prior = Learner(problem)._with_width(prior, scale)
+    prior = Learner(problem).with_width(prior, scale)
     found = Learner(problem).paths(prior, data, width=False)
     table = np.array(
         [
@@ -101,7 +101,7 @@ def test_each_word_has_the_pace_that_its_evidence_prefers(problem):
 def test_the_width_is_that_of_the_largest_evidence(problem, scale):
     data = made_up(problem, scale, PACE, seed=1, noise=0.1 * scale)
     learner = Learner(problem)
-    prior = learner._with_width(learner.begin(), 0.3)._replace(pace=PACE.astype(np.int32))
+    prior = learner.with_width(learner.begin(), 0.3)._replace(pace=PACE.astype(np.int32))
     found = learner.paths(prior, data, paces=False)
     np.testing.assert_array_equal(found.pace, PACE)
 
@@ -142,7 +142,7 @@ def test_the_width_of_levels_is_that_of_the_largest_evidence(problem):
 
 def test_a_word_without_data_has_the_slowest_pace_and_no_say(problem):
     data = made_up(problem, 0.5, PACE)
-    prior = Learner(problem)._with_width(Learner(problem).begin(), 0.5)
+    prior = Learner(problem).with_width(Learner(problem).begin(), 0.5)
     # The same words, and one more that never occurs.
     counts = problem.counts
     more = dataclasses.replace(
@@ -182,7 +182,7 @@ def test_the_width_may_be_learnt_from_some_words(problem, monkeypatch):
     """Beyond so many numbers, from every second one, which are about the same."""
     data = made_up(problem, 0.5, PACE, seed=3)
     learner = Learner(problem)
-    prior = learner._with_width(learner.begin(), 0.3)._replace(pace=PACE.astype(np.int32))
+    prior = learner.with_width(learner.begin(), 0.3)._replace(pace=PACE.astype(np.int32))
     whole = learner.paths(prior, data, paces=False).scale
     monkeypatch.setattr(learning, "ENOUGH", len(problem.knots) * DIM // 2)
     some = learner.paths(prior, data, paces=False).scale

@@ -13,6 +13,8 @@ import jax.numpy as jnp
 
 OVERSHOT = 0.9  # a step is taken back if the slope at its end is below minus this much of that at its start
 SHORTEST = 1e-4  # of a full step
+LAST = 3  # steps that are looked at, to tell whether more are worth it
+LITTLE = 0.01  # of all that was gained: what a step must gain for another to be taken
 
 
 class Climbed(NamedTuple):
@@ -32,19 +34,23 @@ def climb(
     steps: int,
     memory: int,
     boldness: float = 1.0,
+    enough: float | None = None,
 ) -> Climbed:
-    """Take some steps up.
+    """Take some steps up, until they gain little.
 
     Args:
         gradient: Of the objective, at a place; a place is any pytree of arrays.
         precondition: Multiplies by an approximate inverse of the curvature.
         place: Where to begin.
         slope: The gradient there, if it is known.
-        steps: How many.
+        steps: How many, at most.
         memory: How many steps are remembered.
         boldness: Length of the first step, in units of the one that the curvature asks for.
+        enough: What a step must gain for another to be taken; more, after steps that gained much. If None,
+            all steps are taken.
     """
     gradients, first = int(slope is None), 0.0
+    gains: list[float] = []
     slope = gradient(place) if slope is None else slope
     pairs: list[tuple[Any, Any]] = []
     for _ in range(steps):
@@ -70,9 +76,15 @@ def climb(
         first = first or length
         pairs = _remembered(pairs, place, ahead, slope, slope_ahead, memory)
         place, slope = ahead, slope_ahead
-        if length < SHORTEST:
+        gains.append(0.5 * length * (rise + rise_ahead))  # by the trapezium of the slopes at both ends
+        if length < SHORTEST or (enough is not None and _is_little(gains, enough)):
             break
     return Climbed(place, gradients, first)
+
+
+def _is_little(gains, enough):
+    """Whether the last steps have gained little; a single one may do so by chance."""
+    return len(gains) >= LAST and sum(gains[-LAST:]) < LAST * max(enough, LITTLE * sum(gains))
 
 
 def _remembered(pairs, place, ahead, slope, slope_ahead, memory):

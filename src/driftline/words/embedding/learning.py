@@ -86,9 +86,9 @@ class Learner:
         """Numbers to begin with."""
         scale = self.problem.settings.scale or FIRST_WIDTH
         pace = np.zeros(len(self.problem.counts.vocabulary), np.int32)
-        return self._with_width(Prior(1.0, scale, (1.0,), pace, np.ones(1)), scale)
+        return self.with_width(Prior(1.0, scale, (1.0,), pace, np.ones(1)), scale)
 
-    def _with_width(self, prior, scale):
+    def with_width(self, prior: Prior, scale: float) -> Prior:
         """The same with another width; paces go with it, unless the drift was given."""
         given = self.problem.settings.drift
         if given is not None:
@@ -101,7 +101,7 @@ class Learner:
         """The best width for paths that do not move."""
 
         def evidence(scale):
-            precision = self.problem.given(*self._with_width(prior, scale)[:4]).drift.constant()
+            precision = self.problem.given(*self.with_width(prior, scale)[:4]).drift.constant()
             return sum(float(_constant_evidence(precision, *part)) for part in data)
 
         return self._best_width(prior, evidence)
@@ -126,7 +126,7 @@ class Learner:
         taken = [Data(*(array[jnp.asarray(rows)] for array in part)) for part in data]
 
         def evidence(scale):
-            made = self.problem.given(*self._with_width(prior, scale)[:4]).drift
+            made = self.problem.given(*self.with_width(prior, scale)[:4]).drift
             factor = made.factor(words, steps, words[1:] == words[:-1])
             chain = chains.Chains(*(jnp.asarray(x[:, None], self.problem.dtype) for x in factor))
             return sum(float(jnp.sum(chains.log_evidence(chain, *part))) for part in taken)
@@ -138,7 +138,7 @@ class Learner:
             return prior
         low, high = (math.log(bound) for bound in WIDTHS)
         log = optimize.fminbound(lambda log: -evidence(math.exp(log)), low, high, xtol=FINE)
-        return self._with_width(prior, math.exp(float(np.asarray(log))))
+        return self.with_width(prior, math.exp(float(np.asarray(log))))
 
     def _paced(self, prior, data):
         """Each word at its most probable pace, and the shares of the paces, by EM."""

@@ -152,8 +152,8 @@ def _upper(step):
 
 
 def log_likelihood(counts: Sequence[Batch | Pooled], moments: Moments) -> float:
-    """The (expected) log-likelihood of all steps, in nats."""
-    return sum(float(_value(batch, moments)) for batch in counts)
+    """The (expected) log-likelihood of all steps, in nats; of thousands, so that they add up in double."""
+    return sum(float(np.asarray(_values(batch, moments), np.float64).sum()) for batch in counts)
 
 
 def gradients(counts: Sequence[Batch | Pooled], moments: Moments) -> tuple[Array, Array]:
@@ -265,11 +265,8 @@ def _scan_tiles(counts, moments, tile, nothing):
 
 
 @jax.jit
-def _value(batch, moments):
-    def step(total, counts):
-        return total + value(counts, _take(moments, counts.place)), None
-
-    return jax.lax.scan(step, jnp.zeros((), moments.words.dtype), batch)[0]
+def _values(batch, moments):
+    return jax.lax.map(lambda counts: value(counts, _take(moments, counts.place)), batch)
 
 
 def value(counts: Batch | Pooled, moments: Moments) -> Array:

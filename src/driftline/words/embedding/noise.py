@@ -11,9 +11,14 @@ has variance one if the model is right, and the dispersion of a word is the mean
 components, those that are known best counting most. Words with few steps borrow from all words, as variances
 of genes do in the analysis of microarrays (Smyth 2004); and as noise has directions, those of the subjects,
 each component has a dispersion of its own, which borrows from its word. Precisions are then divided by it.
+
+Paths that climb the plain likelihood follow that noise. With fewer dimensions than subjects it is worse:
+subjects that find no room in one step push others out in the next, for good. So counts are divided by the
+dispersion of their words, before paths move.
 """
 
 import functools
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -23,6 +28,7 @@ from jaxtyping import Array
 from scipy import optimize, special
 
 from driftline.words.atlas.knots import Knots
+from driftline.words.embedding.likelihood import Batch
 
 OVERLAP = 0.6  # neighbouring residuals share steps: independent ones in each
 BORROWED = 4.0  # degrees of freedom that a component of a word has from the word as a whole
@@ -90,6 +96,24 @@ def moderated(squares: np.ndarray, weights: np.ndarray, weights_squared: np.ndar
         prior = 2.0 * np.exp(log)
         result[known] = (prior * common + degrees[known] * own) / (prior + degrees[known])
     return result
+
+
+def divided(counts: Sequence[Batch], knots: Knots, dispersion: np.ndarray) -> list[Batch]:
+    """Counts as many as say as much, were they independent: each divided by the noise of its two words.
+
+    Args:
+        counts: Of all steps.
+        knots: The rows.
+        dispersion: Of each word, (V,); a pair of words has the geometric mean of theirs.
+    """
+    weights = jnp.asarray(dispersion[knots.word] ** -0.5, counts[0].values.dtype)
+    made = []
+    for batch in counts:
+        there = weights.at[batch.place].get(mode="fill", fill_value=0)
+        of_pairs = [jnp.take_along_axis(there, at.astype(jnp.int32), 1) for at in (batch.first, batch.second)]
+        values = batch.values * of_pairs[0] * of_pairs[1]
+        made.append(batch._replace(rows=batch.rows * there, columns=batch.columns * there, values=values))
+    return made
 
 
 @functools.partial(jax.jit, static_argnames=("width", "num_words"))

@@ -6,7 +6,7 @@ tried):
 1. *level*: paths that do not move. The likelihood is that of the summed counts, so a pass costs a fraction of
    one through all steps, and all steps come out in the same rotation of the space. Components that the texts
    do not support end at zero.
-2. *paths*: all paths move.
+2. *paths*: all paths move, under counts that are divided by the noise between steps (`noise`).
 
 Both go in rounds. In a round, precisions are made the best for the means, $\Pi + \mathrm{diag}(h)$ with h the
 expected curvature; the prior's numbers are learnt, if they were not given; and means climb by L-BFGS, with
@@ -14,21 +14,23 @@ those precisions as their metric. A phase ends when a round gains less than `TOL
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from driftline.words.atlas.drift import years
-from driftline.words.embedding import ascent, chains, likelihood, noise, pooling
+from driftline.words.embedding import ascent, chains, closing, likelihood, noise, pooling
+from driftline.words.embedding.closing import SIDES
 from driftline.words.embedding.learning import Data, Learner, Prior
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
 from driftline.words.embedding.verdict import Verdict
 
 PHASES = ("level", "paths")
-STEPS = {"level": 15, "paths": 8}  # of L-BFGS in a round
+STEPS = {"level": 60, "paths": 24}  # of L-BFGS in a round, at most
+USUAL_STEPS = 15  # of a round: it ends with a step that gains less than such a share of the tolerance
 MEMORY = {"level": 10, "paths": 5}
 LARGE, MEMORY_OF_LARGE = 2e8, 1  # numbers in all paths from which on little is remembered
 TOLERANCE = 0.02  # nats a word, in a round
@@ -37,15 +39,14 @@ SETTLED = 10.0  # times the tolerance: a gain of a phase that is nearly at its e
 BOLD, BOLDER = 0.3, 1.5  # length of the first step, and by how much it grows on that of the round before
 TIMID = 1e-3  # boldness below which a phase is given up
 USUAL = 10  # rounds of a phase of which nothing is known yet
-SIDES = ("word", "context")
-WEAK = 1e-2  # of a component's part in the logits: what no text supports
-
-
-class Stage(NamedTuple):
-    """What a phase works on: counts, and the prior over the rows of the embeddings."""
-
-    counts: list[Any]
-    chains: chains.Chains
+FRESH = {  # a phase that has not begun
+    "boldness": np.float64(BOLD),
+    "passes": np.int64(0),
+    "objective": np.float64(-math.inf),
+    "settled": np.bool_(False),
+    "taken_back": np.bool_(False),
+    "widened": np.float64(0.0),
+}
 
 
 class Smoother:
@@ -66,10 +67,11 @@ class Smoother:
         self.problem = problem
         self.start = start
         pairs = sum(float(len(step.words)) ** 2 for step in problem.steps)
-        self.effort = {"level": STEPS["level"] * float(len(problem.counts.vocabulary)) ** 2}
-        self.effort["paths"] = STEPS["paths"] * pairs
+        self.effort = {"level": USUAL_STEPS * float(len(problem.counts.vocabulary)) ** 2}
+        self.effort["paths"] = USUAL_STEPS * pairs
         self.learner = Learner(problem)
-        self._stages: dict[str, tuple[Prior, Stage]] = {}
+        self._last_counts: tuple[Any, ...] = None, None, []
+        self._last_chain: tuple[Any, ...] = None, None, None
 
     def phase(self, done: int, history: list[dict[str, Any]]) -> str | None:
         """What comes next, after what was seen so far; None at the end."""
@@ -87,7 +89,8 @@ class Smoother:
         limit = self.problem.settings.passes[PHASES.index(phase)]
         if not rounds:
             return Verdict(False, f"the {phase} phase did not begin")
-        if len(rounds) > 1 and not rounds[-1]["taken_back"]:
+        # A round after one that was taken back begins with a short step, and may gain little for that alone.
+        if len(rounds) > 1 and not any(entry["taken_back"] for entry in rounds[-2:]):
             gain = rounds[-1]["objective"] - rounds[-2]["objective"]
             enough = self.tolerance(rounds[-1]["objective"])
             # A single round may gain little, on its way past a saddle or by chance of rounding.
@@ -103,7 +106,8 @@ class Smoother:
 
     def tolerance(self, objective: float) -> float:
         """Gain of a round, in nats, below which a phase is at its end."""
-        return max(TOLERANCE * len(self.problem.counts.vocabulary), ROUNDING * abs(objective))
+        rounding = ROUNDING * abs(objective) if math.isfinite(objective) else 0.0
+        return max(TOLERANCE * len(self.problem.counts.vocabulary), rounding)
 
     def verdict(self, history: list[dict[str, Any]]) -> Verdict:
         """Whether all phases ended by themselves."""
@@ -129,26 +133,19 @@ class Smoother:
     def begin(self) -> dict[str, Any]:
         """The state before the first round: levels near the best ones."""
         prior = self.learner.begin()
-        stage = self._stage("level", prior)
-        settings, num_words = self.problem.settings, len(self.problem.counts.vocabulary)
+        state = _numbers(prior) | FRESH | {"paths": np.bool_(False)}
+        problem, chain = self.problem, self._chain(state)
         if self.start is None:
-            found = pooling.start(stage.counts[0], num_words, self.problem.dim, prior.scale, settings.seed)[
-                :2
-            ]
+            pooled, num_words = self._counts(state)[0], len(problem.counts.vocabulary)
+            found = pooling.start(pooled, num_words, problem.dim, prior.scale, problem.settings.seed)[:2]
         else:
-            found = tuple(jnp.asarray(side, self.problem.dtype) for side in self.start)
-        spread = 0.5 / stage.chains.diag**2
-        return {
-            "words": chains.to_natural(stage.chains, found[0]),
-            "contexts": chains.to_natural(stage.chains, found[1]),
-            "word_variances": jnp.broadcast_to(spread, found[0].shape),
-            "context_variances": jnp.broadcast_to(spread, found[1].shape),
-            **_numbers(prior),
-            "boldness": np.float64(BOLD),
-            "passes": np.int64(0),
-            "objective": np.float64(-math.inf),
-            "settled": np.bool_(False),
-            "paths": np.bool_(False),
+            found = tuple(jnp.asarray(side, problem.dtype) for side in self.start)
+        spread = jnp.broadcast_to(0.5 / chain.diag**2, found[0].shape)
+        return state | {
+            "words": chains.to_natural(chain, found[0]),
+            "contexts": chains.to_natural(chain, found[1]),
+            "word_variances": spread,
+            "context_variances": spread,
         }
 
     def advance(self, state: dict[str, Any], phase: str, done: int) -> dict[str, Any]:
@@ -160,29 +157,25 @@ class Smoother:
         before = state
         if phase == "level" and not state["settled"]:
             state = self._turned(state)
-        state, curvatures = self._refreshed(phase, state)
-        counts, moments = self._stage(phase, _prior(state)).counts, self.moments(state)
+        state, curvatures = self._refreshed(state)
+        counts, moments = self._counts(state), self.moments(state)
         held = likelihood.hold(counts, moments)
         slopes = likelihood.held_gradients(counts, moments.words, moments.contexts, held)
-        if phase == "paths" and "word_noise" not in state:  # as long as paths have not moved to follow it
-            state = state | self._noise(moments, slopes, curvatures, float(state["scale"]))
-            before = before | {name: state[name] for name in state if name.endswith("_noise")}
-        state = self._learnt(phase, state, moments, slopes, curvatures)
-        stage = self._stage(phase, _prior(state))
+        state = self._learnt(state, moments, slopes, curvatures)
+        chain = self._chain(state)
 
         def gradient(place):
-            means = [chains.from_natural(stage.chains, side) for side in place]
-            slopes = likelihood.held_gradients(stage.counts, means[0], means[1], held)
-            return tuple(_with_prior(stage.chains, *pair) for pair in zip(slopes, place, strict=True))
+            means = [chains.from_natural(chain, side) for side in place]
+            slopes = likelihood.held_gradients(counts, means[0], means[1], held)
+            return tuple(_with_prior(chain, *pair) for pair in zip(slopes, place, strict=True))
 
         def precondition(slopes):
             return tuple(
-                chains.precondition(stage.chains, h, slope)
-                for h, slope in zip(curvatures, slopes, strict=True)
+                chains.precondition(chain, h, slope) for h, slope in zip(curvatures, slopes, strict=True)
             )
 
         place = state["words"], state["contexts"]
-        slope = tuple(_with_prior(stage.chains, *pair) for pair in zip(slopes, place, strict=True))
+        slope = tuple(_with_prior(chain, *pair) for pair in zip(slopes, place, strict=True))
         del moments, slopes  # four arrays of the size of all paths, at the peak of memory
         climbed = ascent.climb(
             gradient,
@@ -192,19 +185,22 @@ class Smoother:
             steps=STEPS[phase],
             memory=self._memory(phase),
             boldness=float(state["boldness"]),
+            enough=self.tolerance(float(state["objective"])) / USUAL_STEPS,
         )
         passes = state["passes"] + climbed.gradients
         state = state | {"words": climbed.place[0], "contexts": climbed.place[1], "passes": passes}
         objective = self.objective(state)
-        if objective < before["objective"] - self.tolerance(objective):
+        if not objective >= before["objective"] - self.tolerance(objective):
             # It may be the turn that it fell by, so that there is none from now on.
             timid = {"boldness": np.float64(climbed.first / 4.0), "settled": np.bool_(True)}
-            return before | timid | {"passes": passes}
+            return before | timid | {"passes": passes, "taken_back": np.bool_(True)}
         gain = objective - before["objective"]
         return state | {
             "objective": np.float64(objective),
-            "boldness": np.float64(min(1.0, BOLDER * climbed.first)),
+            # No step at all: there is no slope left.
+            "boldness": np.float64(min(1.0, BOLDER * climbed.first)) if climbed.first else state["boldness"],
             "settled": np.bool_(gain < SETTLED * self.tolerance(objective)),
+            "taken_back": np.bool_(False),
         }
 
     def is_due(self, done: int) -> bool:
@@ -220,53 +216,61 @@ class Smoother:
             "scale": float(state["scale"]),
             "boldness": float(state["boldness"]),
             "dim": int(state["words"].shape[1]),
-            "taken_back": bool(before["objective"] == state["objective"]),
+            "taken_back": bool(state["taken_back"]),
         }
 
     def _memory(self, phase):
         numbers = 2.0 * len(self.problem.knots) * self.problem.dim
         return MEMORY_OF_LARGE if phase == "paths" and numbers > LARGE else MEMORY[phase]
 
-    def _stage(self, phase, prior) -> Stage:
-        """Counts of a phase, and its chains under a prior; the last ones are kept."""
-        if phase in self._stages and _same(self._stages[phase][0], prior):
-            return self._stages[phase][1]
-        kept = self._stages[phase][1].counts if phase in self._stages else None
-        given = self.problem.given(*prior[:4])
-        if phase == "level":
-            counts = [pooling.pool(self.problem)] if kept is None else kept
-            num_words = len(self.problem.counts.vocabulary)
-            width = np.full((num_words, 1), given.drift.constant() ** 0.5)
-            made = chains.Chains(
-                *(jnp.asarray(x, self.problem.dtype) for x in (width, np.zeros((num_words - 1, 1))))
-            )
-        else:
-            self._stages.pop("level", None)  # large matrices that are not needed any more
-            counts = self.problem.batches() if kept is None else kept
-            made = chains.prior_chains(self.problem.knots, given.drift, self.problem.dtype)
-        self._stages[phase] = prior, Stage(counts, made)
-        return self._stages[phase][1]
+    def _counts(self, state):
+        """Counts of a phase; the last ones are kept, and no others, as they are large."""
+        paths, dispersion = bool(state["paths"]), state.get("word_noise")
+        if self._last_counts[0] != paths or self._last_counts[1] is not dispersion:
+            self._last_counts = None, None, []
+            self._last_counts = paths, dispersion, self._counted(state)
+        return self._last_counts[2]
 
-    def _phase_of(self, state):
-        return PHASES[bool(state["paths"])]
+    def _counted(self, state):
+        if not state["paths"]:
+            return [pooling.pool(self.problem)]
+        batches = self.problem.batches()
+        if "word_noise" not in state:
+            return batches
+        every = [np.asarray(state[f"{side}_noise"], np.float64).mean(1) for side in SIDES]
+        return noise.divided(batches, self.problem.knots, 0.5 * (every[0] + every[1]))
+
+    def _chain(self, state):
+        """The prior over the rows; the last one is kept."""
+        prior, kind = _prior(state), bool(state["paths"])
+        last_prior, last_kind, _ = self._last_chain
+        if last_prior is None or last_kind != kind or not _same(last_prior, prior):
+            given = self.problem.given(*prior[:4])
+            if kind:
+                made = chains.prior_chains(self.problem.knots, given.drift, self.problem.dtype)
+            else:
+                num_words = len(self.problem.counts.vocabulary)
+                width = np.full((num_words, 1), given.drift.constant() ** 0.5)
+                made = chains.Chains(
+                    *(jnp.asarray(x, self.problem.dtype) for x in (width, np.zeros((num_words - 1, 1))))
+                )
+            self._last_chain = prior, kind, made
+        return self._last_chain[2]
 
     def _unrolled(self, state):
-        """Constant paths, from levels."""
+        """Constant paths, from levels, and the noise between steps, as long as they do not follow it."""
         means = self.moments(state)
-        stage = self._stage("paths", _prior(state))
         rows = jnp.asarray(self.problem.knots.word)
-        made = {
-            name: chains.to_natural(stage.chains, mean[rows])
-            for name, mean in zip(("words", "contexts"), means[:2], strict=True)
-        }
-        variances = {f"{side}_variances": state[f"{side}_variances"][rows] for side in SIDES}
-        fresh = {
-            "boldness": np.float64(BOLD),
-            "passes": np.int64(0),
-            "objective": np.float64(-math.inf),
-            "settled": np.bool_(False),
-        }
-        return state | made | variances | fresh | {"paths": np.bool_(True)}
+        state = state | FRESH | {"paths": np.bool_(True)}
+        chain = self._chain(state)
+        for name, mean in zip(("words", "contexts"), means[:2], strict=True):
+            state[name] = chains.to_natural(chain, mean[rows])
+        for name in ("word_variances", "context_variances"):
+            state[name] = state[name][rows]
+        state, curvatures = self._refreshed(state)
+        moments = self.moments(state)
+        slopes = likelihood.gradients(self._counts(state), moments)
+        return state | self._noise(moments, slopes, curvatures, float(state["scale"]))
 
     def _noise(self, moments, slopes, curvatures, scale):
         """Noise between steps, as the paths leave it."""
@@ -292,7 +296,7 @@ class Smoother:
         if self.problem.settings.dim is not None or not state["settled"]:
             return state
         # Principal axes are in the order of their part in the logits.
-        kept = max(1, supported(self.moments(state), np.asarray(self._weights())[:, 0]))
+        kept = max(1, closing.supported(self.moments(state), np.asarray(self._weights())[:, 0]))
         if kept == state["words"].shape[1]:
             return state
         shared = ("words", "contexts", "word_variances", "context_variances")
@@ -305,13 +309,20 @@ class Smoother:
             weight[step.words] += negatives.rows
         return jnp.asarray(weight / weight.sum())[:, None]
 
-    def _refreshed(self, phase, state):
-        """The best precisions for the means, and the curvatures that they come from."""
-        stage = self._stage(phase, _prior(state))
-        curvatures = likelihood.curvatures(stage.counts, self.moments(state))
-        return state | _spreads(stage.chains, curvatures), curvatures
+    def _refreshed(self, state):
+        """The best precisions for the means, and the curvatures that they come from.
 
-    def _learnt(self, phase, state, moments, slopes, curvatures):
+        Wide words ask for narrow contexts and these for wide words. Where there is little else to go by, both
+        would swing to and fro from round to round; so contexts follow the words that are already refreshed.
+        """
+        counts, chain = self._counts(state), self._chain(state)
+        curvatures = likelihood.curvatures(counts, self.moments(state))
+        if not state["paths"] or state["taken_back"]:
+            words = state | {"word_variances": chains.spread(chain, curvatures[0]).variances}
+            curvatures = curvatures[0], likelihood.curvatures(counts, self.moments(words))[1]
+        return state | _spreads(chain, curvatures), curvatures
+
+    def _learnt(self, state, moments, slopes, curvatures):
         """The best numbers of the prior, and the same paths under them."""
         if None not in (self.problem.settings.drift, self.problem.settings.scale):
             return state
@@ -319,27 +330,31 @@ class Smoother:
         data = [
             Data(h, h * mean + slope) for h, mean, slope in zip(curvatures, moments[:2], slopes, strict=True)
         ]
-        if phase == "level":
+        if not state["paths"]:
             new = self.learner.level(old, data)
         else:  # in the end paces stay, so that there is an end
             new = self.learner.paths(old, data, paces=not state["settled"])
-        stage = self._stage(phase, new)
+        # A wider prior asks for higher curvatures and these for a narrower one: half way back is the middle.
+        widened = math.log(new.scale / old.scale)
+        if widened * float(state["widened"]) < 0.0:
+            new = self.learner.with_width(new, math.sqrt(new.scale * old.scale))
+        state = state | _numbers(new) | {"widened": np.float64(math.log(new.scale / old.scale))}
+        chain = self._chain(state)
         made = {
-            "words": chains.to_natural(stage.chains, moments.words),
-            "contexts": chains.to_natural(stage.chains, moments.contexts),
+            "words": chains.to_natural(chain, moments.words),
+            "contexts": chains.to_natural(chain, moments.contexts),
         }
-        return state | _numbers(new) | made | _spreads(stage.chains, curvatures)
+        return state | made | _spreads(chain, curvatures)
 
     def moments(self, state: dict[str, Any]) -> Moments:
         """Means and variances of all rows; of levels, of all words."""
-        stage = self._stage(self._phase_of(state), _prior(state))
-        means = [chains.from_natural(stage.chains, state[name]) for name in ("words", "contexts")]
+        chain = self._chain(state)
+        means = [chains.from_natural(chain, state[name]) for name in ("words", "contexts")]
         return Moments(means[0], means[1], state["word_variances"], state["context_variances"])
 
     def objective(self, state: dict[str, Any]) -> float:
-        """The ELBO in nats; of levels, that of paths that do not move."""
-        stage = self._stage(self._phase_of(state), _prior(state))
-        fit = likelihood.log_likelihood(stage.counts, self.moments(state))
+        """The ELBO in nats, of the counts of the phase; of levels, that of paths that do not move."""
+        fit = likelihood.log_likelihood(self._counts(state), self.moments(state))
         squares = sum(float(_squares(state[name])) for name in ("words", "contexts"))
         return fit - 0.5 * squares - float(state["divergence"]) + _prior(state).log_density
 
@@ -357,47 +372,16 @@ class Smoother:
         """The problem with the drift beyond noise, and moments of all rows that allow for noise."""
         if not state["paths"]:
             state = self._unrolled(state)
-        state, curvatures = self._refreshed("paths", state)
-        moments, prior, knots = self.moments(state), _prior(state), self.problem.knots
+        state = {name: value for name, value in state.items() if not name.endswith("_noise")}  # all counts
+        state, curvatures = self._refreshed(state)
+        moments, prior = self.moments(state), _prior(state)
         elbo = self.objective(state)
-        slopes = likelihood.gradients(self._stage("paths", prior).counts, moments)
-        # Before paths moved to follow it, and after: noise that many words share shows in one or the other.
-        noises = self._noise(moments, slopes, curvatures, prior.scale)
-        noises = {name: jnp.maximum(array, state.get(name, array)) for name, array in noises.items()}
-        data = []
-        for side, mean, slope, h in zip(SIDES, moments[:2], slopes, curvatures, strict=True):
-            shrink = (1.0 / noises[f"{side}_noise"])[jnp.asarray(knots.word)]
-            data.append(Data(h * shrink, (h * mean + slope) * shrink))
-        beyond = self.learner.paths(prior, data, width=False)
-        stage = self._stage("paths", beyond)
-        found: dict[str, Any] = {}
-        for side, part in zip(SIDES, data, strict=True):
-            spread = chains.spread(stage.chains, part.precision)
-            found |= {
-                f"{side}s": chains.smoothed(stage.chains, *part),
-                f"{side}_variances": spread.variances,
-                f"{side}_lag_covariances": jnp.pad(spread.lag_covariances, ((0, 1), (0, 0))),
-            }
-        found = {name: np.asarray(array) for name, array in found.items()}
-        settings = self.problem.settings
-        learnt = {
-            "free": [name for name in ("dim", "drift", "scale") if getattr(settings, name) is None],
-            "scale": prior.scale,
-            "drift": prior.mean_drift,
-            "drift_beyond_noise": beyond.mean_drift,
-            "drifts": [beyond.drift * pace for pace in beyond.paces],
-            "shares": beyond.shares.tolist(),
-            "dispersion": float(np.median(noises["word_noise"])),
-            "supported_dim": supported(moments, np.asarray(self._weights())[:, 0][knots.word]),
-        }
-        return self.problem.given(*beyond[:4]), found | {"learnt": learnt, "elbo": elbo}
-
-
-def supported(moments: Moments, weights: np.ndarray) -> int:
-    """How many components have a part in the logits."""
-    share = weights / weights.sum()
-    parts = [np.sqrt(share @ np.asarray(side, np.float64) ** 2) for side in moments[:2]]
-    return int((parts[0] * parts[1] > WEAK * max(1e-12, (parts[0] * parts[1]).max())).sum())
+        slopes = likelihood.gradients(self._counts(state), moments)
+        noises = list(self._noise(moments, slopes, curvatures, prior.scale).values())
+        beyond, found = closing.close(self.problem, self.learner, prior, moments, slopes, curvatures, noises)
+        share = np.asarray(self._weights())[:, 0][self.problem.knots.word]
+        found["learnt"]["supported_dim"] = closing.supported(moments, share)
+        return self.problem.given(*beyond[:4]), found | {"elbo": elbo}
 
 
 def _spreads(chain, curvatures):
