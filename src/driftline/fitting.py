@@ -81,7 +81,8 @@ def fit(
     labels, gaps, unit = as_times(times, x, len(values), time_unit)
     with jax.enable_x64(True):
         observations = observe(values, gaps, model.likelihood, model.prior.shape)
-        if learnt(model):
+        supports = {place: number.support for place, number in learnt(model).items()}
+        if supports:
             learning = _run_learning(model, observations, structure, settings, progress, parameters)
             outcome, numbers = learning.outcome, _numbers(learning)
             model = with_values(model, {place: number.mean for place, number in numbers.items()})
@@ -94,6 +95,7 @@ def fit(
         times=labels,
         time_unit=unit,
         method=method,
+        supports=supports,
         **{field.name: getattr(outcome, field.name) for field in dataclasses.fields(outcome)},
     )
 

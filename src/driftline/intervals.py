@@ -23,12 +23,17 @@ def central(
         quantiles: Quantiles at the probabilities of `SCORES`, in standard deviations from the mean, with a
             leading axis for the scores; None for normal distributions.
     """
-    if not 0 < probability < 1:
-        raise ValueError(f"an interval's probability lies between 0 and 1, got {probability}")
-    score = NormalDist().inv_cdf(0.5 + 0.5 * probability)
+    score = NormalDist().inv_cdf(0.5 + 0.5 * checked_probability(probability))
     if quantiles is None:
         return mean - score * sd, mean + score * sd
     return mean + _interpolated(quantiles, -score) * sd, mean + _interpolated(quantiles, score) * sd
+
+
+def checked_probability(probability: float) -> float:
+    """Refuse a probability that no interval has."""
+    if not 0 < probability < 1:
+        raise ValueError(f"an interval's probability lies between 0 and 1, got {probability}")
+    return probability
 
 
 def _interpolated(quantiles, score):

@@ -4,6 +4,8 @@ import dataclasses
 
 import numpy as np
 
+from driftline.intervals import checked_probability
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class LearntNumber:
@@ -29,9 +31,7 @@ class LearntNumber:
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper end of the central interval with the given probability."""
-        if not 0 < probability < 1:
-            raise ValueError(f"an interval's probability lies between 0 and 1, got {probability}")
-        tail = 0.5 * (1.0 - probability)
+        tail = 0.5 * (1.0 - checked_probability(probability))
         return self._quantile(tail), self._quantile(1.0 - tail)
 
     def _quantile(self, share):
@@ -42,21 +42,6 @@ class LearntNumber:
     def __repr__(self):
         with np.printoptions(precision=4):
             return f"LearntNumber(mean {self.mean}, sd {self.sd})"
-
-
-def draw_together(numbers: dict[str, LearntNumber], count: int) -> dict[str, np.ndarray]:
-    """Values of all numbers at points that were drawn evenly from their common weights.
-
-    Args:
-        numbers: The learnt numbers of one fit.
-        count: Number of points.
-    """
-    if not numbers:
-        return {}
-    weights = next(iter(numbers.values())).weights
-    levels = (0.5 + np.arange(count)) / count
-    points = np.minimum(np.searchsorted(np.cumsum(weights), levels), len(weights) - 1)
-    return {place: number.values[points] for place, number in numbers.items()}
 
 
 def _weighted_quantile(values, weights, share):

@@ -10,19 +10,23 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from driftline import files
+from driftline import files, when
 from driftline.families import AbstractFamily, BlockGaussMarkov, FullRank, GaussMarkov, MeanField
 from driftline.infer import newton
-from driftline.infer.diagnostics import Diagnosis, corrected_sample, diagnose
+from driftline.infer.correction import corrected_sample
+from driftline.infer.diagnostics import Diagnosis, Judged, diagnose
+from driftline.infer.start import starting_family
 from driftline.intervals import central
-from driftline.learnt import LearntNumber, draw_together
+from driftline.learnt import LearntNumber
 from driftline.models.model import Model
-from driftline.models.observations import Observations, as_labels, as_times, observe
+from driftline.models.observations import Observations, as_times, observe
+from driftline.models.parameters import Support
 from driftline.models.spec import from_spec, to_spec
 from driftline.prediction import Prediction, predict
+from driftline.refined import Refined
+from driftline.refining import Problem, points_of, refined
 
 KIND, VERSION = "posterior", 1
-MOST_POINTS = 32  # values of the learnt numbers over which corrected paths are spread
 FAMILIES = {family.__name__: family for family in (BlockGaussMarkov, FullRank, GaussMarkov, MeanField)}
 
 
@@ -48,6 +52,7 @@ class Posterior:
             `interval`. The path is averaged over them: `q` has the moments of that mixture.
         quantiles: Quantiles of that mixture for every step at the probabilities of `intervals.SCORES`, in
             standard deviations from the mean; None where the marginals are those of `q`, which are normal.
+        supports: Where the learnt numbers may be and what was believed of them; not kept in files.
     """
 
     q: AbstractFamily
@@ -64,6 +69,7 @@ class Posterior:
     history: dict[str, np.ndarray]
     parameters: dict[str, LearntNumber] = dataclasses.field(default_factory=dict)
     quantiles: np.ndarray | None = None
+    supports: dict[str, Support] = dataclasses.field(default_factory=dict)
     mean: np.ndarray = dataclasses.field(init=False)
     sd: np.ndarray = dataclasses.field(init=False)
 
@@ -87,7 +93,7 @@ class Posterior:
 
         Args:
             n: Number of paths.
-            corrected: Whether to draw from the posterior itself, as near as particles come to it, and not
+            corrected: Whether to draw from the posterior itself, as near as tempering comes to it, and not
                 from the Gaussian that was fitted to it.
             seed: The same seed gives the same numbers.
         """
@@ -95,25 +101,42 @@ class Posterior:
             raise ValueError(f"sample draws at least one path, got n={n}")
         with jax.enable_x64(True):
             if corrected:
-                numbers = draw_together(self.parameters, min(n, MOST_POINTS))
-                return corrected_sample(self._known_model(), self._observations(), self.q, numbers, n, seed)
+                fit = self._judged()
+                return corrected_sample(
+                    fit.model, fit.observations, self._start(), fit.layout, fit.points, n, seed
+                )
             return np.asarray(_draw(self.q, jr.split(jr.key(seed), n)))
 
     def diagnose(self, *, seed: int = 0) -> Diagnosis:
         """Say how good the fit is; print what comes back.
 
-        Particle filters, guided by the fit, estimate the log evidence and with it the divergence between fit
-        and posterior, overall and step by step. With learnt numbers it is the path given their means that
-        is judged.
+        Draws of the fit are carried to the posterior by tempering, together with the learnt numbers. That
+        gives the log evidence, and with it the divergence between fit and posterior; and along which
+        direction the fit is off most. Fits from other starts look for other tops. Filters that are guided by
+        the fit tell where in time it is off. What cannot be seen is said, too.
         """
-        model = self._known_model()
         with jax.enable_x64(True):
-            observations = self._observations()
-            q, elbo, error = self.q, self.elbo, self.elbo_error
-            if self.parameters:
-                state = newton.refit(model, observations, q)
-                q, elbo, error = state.q, float(state.elbo), 0.0
-            return diagnose(q, model, observations, elbo, error, seed)
+            return diagnose(self._judged(), seed)
+
+    def _judged(self) -> Judged:
+        model, observations = self._known_model(), self._observations()
+        known = {place: self.parameters[place] for place in self.supports}
+        layout, points = points_of(known, self.supports)
+        q, mean, sd, elbo, error = self.q, self.mean, self.sd, self.elbo, self.elbo_error
+        if self.parameters and (not self.supports or len(points[1]) == 1):
+            # Nothing is known of the numbers but their values: the path given their means is judged.
+            layout, points = points_of({}, {})
+            state = newton.refit(model, observations, q)
+            q, elbo, error = state.q, float(state.elbo), 0.0
+            mean, sd = np.asarray(q.mean), np.sqrt(np.asarray(q.variances()))
+        return Judged(q, mean, sd, elbo, error, self.converged, model, observations, layout, points)
+
+    def _start(self) -> GaussMarkov | BlockGaussMarkov:
+        """A family with a band, from which the path can be fitted anew."""
+        if isinstance(self.q, GaussMarkov | BlockGaussMarkov):
+            return self.q
+        model, observations = self._known_model(), self._observations()
+        return starting_family(model, self.q.mean, observations, "chains")
 
     def forecast(self, steps: int | None = None, *, times: Any = None) -> Prediction:
         """Predict the path, and what will be observed of it, after the last step.
@@ -124,18 +147,7 @@ class Posterior:
 
         A `Diffusion` prior pulls towards zero at every step, so that steps which are added change it.
         """
-        if (steps is None) == (times is None):
-            raise ValueError("forecast takes either a number of steps or times=...")
-        if steps is not None:
-            if steps < 1:
-                raise ValueError(f"forecast looks at least one step ahead, got {steps}")
-            ahead = self.times[-1] + np.arange(1, steps + 1) * _median_gap(self.times)
-        else:
-            self._check_knows_time()
-            ahead = as_labels(times)
-            if not np.all(ahead > self.times[-1]):
-                raise ValueError(f"forecast looks ahead of {self.times[-1]}; use post.at(times) before it")
-        return self._predict(ahead)
+        return self._predict(when.times_ahead(self._known_model(), self.times, steps, times))
 
     def at(self, times: Any) -> Prediction:
         """The path, and what would be observed of it, at any times between and beyond the observed ones.
@@ -143,22 +155,40 @@ class Posterior:
         Args:
             times: In any order; the answer keeps it.
         """
-        self._check_knows_time()
-        new_times, prior = np.atleast_1d(as_labels(times)), self._known_model().prior
-        if not prior.stationary and np.any(new_times < self.times[0]):
-            raise ValueError(
-                f"{type(prior).__name__} begins at the first step, {self.times[0]}, and says nothing of "
-                f"{new_times.min()}; ask for later times, or use OrnsteinUhlenbeck"
-            )
-        return self._predict(new_times)
+        return self._predict(when.times_between(self._known_model(), self.times, times))
 
-    def _check_knows_time(self):
-        prior = self._known_model().prior
-        if not prior.in_continuous_time:
-            raise ValueError(
-                f"{type(prior).__name__} counts steps and does not know times between them; use a prior in "
-                "continuous time, such as OrnsteinUhlenbeck, or forecast whole steps"
-            )
+    def refine(
+        self, draws: int = 1000, chains: int = 4, *, warmup: int = 300, seed: int = 0, progress: Any = None
+    ) -> Refined:
+        """Draw from the posterior itself, by NUTS in coordinates in which this fit is a standard normal.
+
+        Path and learnt numbers are drawn together. Needs BlackJAX: `pip install 'driftline[mcmc]'`. Ctrl-C
+        returns the draws so far.
+
+        Args:
+            draws: Of every chain.
+            chains: How many, side by side.
+            warmup: Draws of every chain that come before, and are thrown away.
+            seed: The same seed gives the same draws.
+            progress: True or False, a function that takes a `DrawProgress`, or None for a line on a terminal.
+
+        Returns:
+            A `Refined`, with the face of this posterior, and with `r_hat`, `ess`, `divergences`, `verdict`.
+        """
+        return refined(
+            self._problem(), draws=draws, chains=chains, warmup=warmup, seed=seed, progress=progress
+        )
+
+    def _problem(self) -> Problem:
+        return Problem(
+            self._known_model(), self.values, self.times, self.time_unit, self.structure, self.parameters,
+            self.supports,
+        )  # fmt: skip
+
+    @property
+    def structure(self) -> str:
+        """How the elements of a step go together in `q`: as "chains" of their own, or in one "block"."""
+        return "block" if isinstance(self.q, BlockGaussMarkov) else "chains"
 
     def _known_model(self) -> Model:
         if self.model is None:
@@ -174,10 +204,9 @@ class Posterior:
         return observe(self.values, gaps, model.likelihood, model.prior.shape)
 
     def _predict(self, new_times):
-        structure = "block" if isinstance(self.q, BlockGaussMarkov) else "chains"
         return predict(
-            self._known_model(), self.values, self.times, self.time_unit, np.atleast_1d(new_times),
-            self.parameters, structure,
+            self._known_model(), self.values, self.times, self.time_unit, new_times, self.parameters,
+            self.structure,
         )  # fmt: skip
 
     def to_frame(self, probability: float = 0.9) -> Any:
@@ -210,14 +239,10 @@ class Posterior:
             arrays |= {f"values of {place}": number.values, f"weights of {place}": number.weights}
         if self.quantiles is not None:
             arrays["quantiles"] = self.quantiles
-        dates = self.times.dtype.kind == "M"
-        times = self.times.astype(np.int64) if dates else self.times
-        unit = self.time_unit
-        facts = {
+        times, facts = when.stored(self.times, self.time_unit)
+        facts |= {
             "family": type(self.q).__name__,
             "model": None if self.model is None else to_spec(self.model),
-            "times": str(self.times.dtype) if dates else None,
-            "time_unit": None if unit is None else [int(unit.astype(np.int64)), str(unit.dtype)],
             "parameters": list(self.parameters),
             **{name: getattr(self, name) for name in _PLAIN},
         }
@@ -253,21 +278,13 @@ def _filled_up(q):
     return jax.tree.map(one, q)
 
 
-def _median_gap(times):
-    gaps = np.diff(times)
-    if len(gaps) == 0:
-        return np.timedelta64(1, "D") if times.dtype.kind == "M" else 1
-    middle = np.sort(gaps)[(len(gaps) - 1) // 2]
-    return middle if times.dtype.kind in "iuM" else float(np.median(gaps))
-
-
 _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")
 
 
 def load(path: str | os.PathLike) -> Posterior:
     """Read a posterior that `Posterior.save` wrote."""
     arrays, facts = files.read(path, KIND, VERSION)
-    times, unit = _times(arrays["times"], facts)
+    times, unit = when.restored(arrays["times"], facts)
     with jax.enable_x64(True):
         leaves = {name[2:]: jnp.asarray(array) for name, array in arrays.items() if name[:2] == "q."}
         q = FAMILIES[facts["family"]](**leaves)
@@ -289,14 +306,3 @@ def load(path: str | os.PathLike) -> Posterior:
         quantiles=arrays.get("quantiles"),
         **{name: facts[name] for name in _PLAIN},
     )
-
-
-def _times(times, facts):
-    """The times of the steps and their unit; early files have all dates in nanoseconds."""
-    dates, unit = facts.get("times"), facts.get("time_unit")
-    if "time_unit_ns" in facts:
-        dates, nanoseconds = facts["dates"], facts["time_unit_ns"]
-        times = times if dates is None else times.astype("datetime64[ns]")
-        unit = None if nanoseconds is None else (nanoseconds, "timedelta64[ns]")
-    times = times if dates is None else times.astype(dates)
-    return times, None if unit is None else np.int64(unit[0]).astype(unit[1])

@@ -25,10 +25,9 @@ from driftline.intervals import central
 from driftline.learnt import LearntNumber
 from driftline.models.likelihoods import is_per_step
 from driftline.models.model import Model
-from driftline.models.observations import as_times, observe, pad
+from driftline.models.observations import as_times, merged, observe, pad
 from driftline.models.parameters import numbers_of, with_values
 
-SAME_TIME = 1e-9  # of a median gap, within which two times are one
 POINTS_AT_ONCE = 1 << 13  # of the learnt numbers, times observations
 
 
@@ -128,7 +127,7 @@ def predict(
             "the likelihood has a number for every observed step, such as an exposure, and none for new "
             "times; fit the longer series yourself, with NaN where nothing was observed"
         )
-    everything, places = _merged(times, new_times)
+    everything, places = merged(times, new_times)
     longer = np.full((len(everything), *values.shape[1:]), np.nan)
     longer[places[: len(times)]] = values
     numbers, weights = _main_points(parameters)
@@ -145,20 +144,6 @@ def predict(
         new_times, np.asarray(mean), np.asarray(sd), model, numbers, weights, members, steps,
         None if quantiles is None else np.asarray(quantiles),
     )  # fmt: skip
-
-
-def _merged(times, new_times):
-    """All times in order, and the place of each; those that differ by rounding only are one."""
-    both = np.concatenate([times, new_times])
-    if both.dtype.kind != "f" or len(times) < 2:
-        return np.unique(both, return_inverse=True)
-    gaps = np.diff(times)
-    tolerance = min(SAME_TIME * np.median(gaps), 0.25 * gaps.min())
-    order = np.argsort(both, kind="stable")
-    begins = np.append(True, np.diff(both[order]) > tolerance)
-    places = np.empty(len(both), int)
-    places[order] = np.cumsum(begins) - 1
-    return both[order][begins], places
 
 
 def _check(fits):

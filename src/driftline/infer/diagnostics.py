@@ -1,31 +1,46 @@
-"""How good a fit is: how far its ELBO is from the log evidence, where in time, and with what tails."""
+"""How good a fit is: how far from the posterior, along which direction, where in time, with what tails."""
 
 import dataclasses
+import math
+from typing import NamedTuple
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from scipy import stats
 
-from driftline.families import AbstractFamily
-from driftline.infer import particles
-from driftline.infer.given_numbers import fit_points
+from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
+from driftline.infer import newton, particles
+from driftline.infer.coordinates import coordinates
+from driftline.infer.correction import places, tempered
+from driftline.infer.coupling import couples
+from driftline.infer.directions import Worst, worst
+from driftline.infer.layout import Layout
+from driftline.infer.modes import other_modes, share_of_others
+from driftline.infer.pareto import pareto_shape
+from driftline.infer.start import starting_family
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.parameters import with_values
 
-FILTERS = 16  # independent filters, for the error bar
+FILTERS = 16  # independent filters, for what every step adds
 FEWEST_PARTICLES, MOST_PARTICLES = 32, 256  # in each of them
 NUMBERS_TO_DRAW = 20_000_000  # by all filters together, as long as the particles lie between the two above
-PARTICLES_IN_MEMORY, MOST_KEPT = 2**26, 1024  # of the filter that corrected paths are drawn from
+GROUPS = 16  # of tempered particles, for error bars
+FEWEST_TEMPERED, MOST_TEMPERED = 8, 128  # in each of them
+TEMPERED_NUMBERS = 2_000_000  # in all of them, as long as they lie between the two above
+MOST_NUMBERS = 1_000_000  # in a path beyond which nothing is tempered: hours
 MOST_WINDOWS = 50
 SHORTEST_WINDOW = 10
-# A mean that is off by a share s of a standard deviation costs s²/2 nats.
-GOOD_PER_NUMBER, FAIR_PER_NUMBER = 0.5 * 0.1**2, 0.5 * 0.25**2
-UNCERTAIN = 0.5  # nats of standard error above which the estimate itself is doubtful
+SHIFT, RATIO = 0.25, 1.25  # by which a mean or a standard deviation may be off in a fit that is not flagged
+GOOD_SHIFT, GOOD_RATIO = 0.1, 1.1  # in one that is good
+GOOD_PER_NUMBER, FAIR_PER_NUMBER = 0.5 * GOOD_SHIFT**2, 0.5 * SHIFT**2  # nats that such a shift costs
+UNCERTAIN = 2.0  # nats of error above which the estimate itself is doubtful
+SAME_ELBO = 0.5  # nats that a block may gain on chains
+ELSEWHERE = 0.05  # part of the posterior around other tops
 HEAVY = 0.7  # k-hat from which importance weights cannot be trusted
 EVEN = 0.05  # nats of divergence in a window below which its weights hardly differ, whatever their tail
+BLIND = "not seen: tops of the posterior that no start led to, and whether the model itself is right"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,22 +48,29 @@ class Diagnosis:
     r"""A verdict on a fit; print it for a summary.
 
     Attributes:
-        log_evidence: Estimate of the log evidence $\log p(x)$ from particle filters, in nats.
+        log_evidence: Estimate of the log evidence $\log p(x)$, in nats.
+        log_evidence_error: Half of the width of its 95 % interval.
         elbo: The fit's ELBO that it is compared with.
         gap: Estimate of $\log p(x)$ - ELBO, which is the divergence KL(q ‖ p) of the fit.
-        gap_error: Standard error of `gap`, from the filters and from the ELBO.
-        gap_in_time: What every step contributes to `gap`.
+        gap_error: Half of the width of its 95 % interval, from the evidence and from the ELBO.
+        gap_in_time: What every step contributes to `gap`, from filters that are guided by the fit.
         windows: First step of each window of time, and one past the last step.
         k_hat: Pareto shape of the importance weights in each window; below 0.7 they can be trusted. Zero
             where the weights differ by so little that their tail does not matter.
         k_hat_joint: The same for whole paths. It grows with the length of a series even if every window is
             fine, and then says nothing about the marginals.
+        shift: By how many standard deviations the mean is off in the worst direction, beyond chance.
+        ratio: The posterior's standard deviation over the fit's in the worst direction, beyond chance.
+        worst: Where these are, in words.
+        block_gain: What a fit with structure="block" has more of ELBO; zero where nothing is coupled.
+        elsewhere: What part of the posterior lies around other tops that were found.
         verdict: One line in words.
         flagged: Whether the fit should not be trusted as it is.
-        log_evidence_error: Standard error of `log_evidence`, from the filters alone.
+        not_seen: What this diagnosis cannot see.
     """
 
     log_evidence: float
+    log_evidence_error: float
     elbo: float
     gap: float
     gap_error: float
@@ -56,9 +78,14 @@ class Diagnosis:
     windows: np.ndarray
     k_hat: np.ndarray
     k_hat_joint: float
+    shift: float
+    ratio: float
+    worst: str
+    block_gain: float
+    elsewhere: float
     verdict: str
     flagged: bool
-    log_evidence_error: float
+    not_seen: str
 
     @property
     def gap_in_windows(self) -> np.ndarray:
@@ -66,7 +93,7 @@ class Diagnosis:
         return np.add.reduceat(self.gap_in_time, self.windows[:-1])
 
     def __str__(self):
-        worst, largest = int(np.argmax(self.k_hat)), int(np.argmax(self.gap_in_windows))
+        heavy, largest = int(np.argmax(self.k_hat)), int(np.argmax(self.gap_in_windows))
 
         def span(place):
             return f"steps {self.windows[place]} to {self.windows[place + 1] - 1}"
@@ -77,54 +104,165 @@ class Diagnosis:
                 f"  log evidence  {self.log_evidence:.3f} ± {self.log_evidence_error:.3f}",
                 f"  ELBO          {self.elbo:.3f}",
                 f"  gap           {self.gap:.3f} ± {self.gap_error:.3f} nats, most of it in {span(largest)}",
-                f"  k-hat         {self.k_hat[worst]:.2f} at worst, in {span(worst)}; "
+                f"  worst         {self.worst}",
+                f"  k-hat         {self.k_hat[heavy]:.2f} at worst, in {span(heavy)}; "
                 f"whole path {self.k_hat_joint:.2f}",
+                f"  {self.not_seen}",
             ]
         )
 
 
-def diagnose(
-    q: AbstractFamily, model: Model, observations: Observations, elbo: float, elbo_error: float, seed: int
-) -> Diagnosis:
+class Judged(NamedTuple):
+    """A fit to be judged.
+
+    Attributes:
+        q: The Gaussian; with learnt numbers, one with the moments of the mixture over them.
+        mean: What is reported as its mean.
+        sd: And as its standard deviations.
+        elbo: Its ELBO.
+        elbo_error: Standard error of that.
+        converged: Whether it said so.
+        model: The model, with learnt numbers at their means.
+        observations: The series.
+        layout: How learnt numbers lie in a vector; of none if they are fixed.
+        points: Points of them without bounds, (P, K), and their weights.
+    """
+
+    q: AbstractFamily
+    mean: np.ndarray
+    sd: np.ndarray
+    elbo: float
+    elbo_error: float
+    converged: bool
+    model: Model
+    observations: Observations
+    layout: Layout
+    points: tuple[np.ndarray, np.ndarray]
+
+
+def diagnose(fit: Judged, seed: int) -> Diagnosis:
     """Compare a fitted Gaussian with the posterior that it stands for.
 
     Args:
-        q: The Gaussian.
-        model: The model, with fixed numbers.
-        observations: The series.
-        elbo: The ELBO of q.
-        elbo_error: Its standard error.
+        fit: The fit.
         seed: The same seed gives the same numbers.
     """
-    num_steps = len(q.mean)
-    window = max(SHORTEST_WINDOW, -(-num_steps // MOST_WINDOWS))
-    keys = jr.split(jr.key(seed), FILTERS)
-    affordable = NUMBERS_TO_DRAW // (FILTERS * q.mean.size)
-    num_particles = int(np.clip(affordable, FEWEST_PARTICLES, MOST_PARTICLES))
-    found = _filters(q, model, observations, keys, num_particles, window)
-    logs = np.asarray(found.log_evidence)
+    near, block_gain = _near(fit)
+    filtered = _filtered(fit, near, seed)
+    if fit.mean.size <= MOST_NUMBERS:
+        log_evidence, error, off, reached = _tempered(fit, near.q, seed)
+        modes = other_modes(fit.model, fit.observations, near.q, float(near.elbo), seed)
+        elsewhere, not_seen = share_of_others(modes, float(near.elbo)), BLIND
+    else:
+        log_evidence, error = _from_filters(filtered.log_evidence)
+        off, reached, elsewhere = Worst(0.0, 1.0, "", ""), True, 0.0
+        not_seen = (
+            f"not seen, in a path of more than {MOST_NUMBERS:,} numbers: whether sums over many steps are as "
+            "uncertain as the fit says, and other tops of the posterior; see a part of the series for that"
+        )
+    gap_error = math.hypot(error, 1.96 * fit.elbo_error)
+    facts = _Facts(
+        gap=log_evidence - fit.elbo,
+        error=gap_error,
+        k_hat=filtered.k_hat,
+        size=fit.mean.size,
+        off=off,
+        block_gain=block_gain,
+        elsewhere=elsewhere,
+        converged=fit.converged,
+        reached=reached,
+    )
+    verdict, flagged = _verdict(facts)
+    return Diagnosis(
+        log_evidence=log_evidence,
+        log_evidence_error=error,
+        elbo=fit.elbo,
+        gap=facts.gap,
+        gap_error=gap_error,
+        gap_in_time=filtered.gap_in_time,
+        windows=filtered.windows,
+        k_hat=filtered.k_hat,
+        k_hat_joint=filtered.k_hat_joint,
+        shift=off.shift,
+        ratio=off.ratio,
+        worst=_in_words(off),
+        block_gain=block_gain,
+        elsewhere=elsewhere,
+        verdict=verdict,
+        flagged=flagged,
+        not_seen=not_seen,
+    )
+
+
+def _near(fit: Judged):
+    """The best fit of the path at the numbers' means, in blocks where elements are coupled, and its gain."""
+    structure = "chains" if isinstance(fit.q, GaussMarkov) else "block"
+    q = fit.q
+    if not isinstance(q, GaussMarkov | BlockGaussMarkov):
+        structure = "chains"
+        q = starting_family(fit.model, q.mean, fit.observations, structure)
+    state = newton.refit(fit.model, fit.observations, q)
+    if structure == "block" or not couples(fit.model, fit.observations, q.mean):
+        return state, 0.0
+    block = starting_family(fit.model, state.q.mean, fit.observations, "block")
+    block = newton.refit(fit.model, fit.observations, block)
+    gain = float(block.elbo) - float(state.elbo)
+    return (block, gain) if np.isfinite(gain) and gain > 0 else (state, 0.0)
+
+
+def _tempered(fit: Judged, near, seed):
+    """Log evidence, its error, the worst direction, and whether tempering came to its end."""
+    found = coordinates(fit.model, fit.observations, near, fit.layout, *fit.points)
+    affordable = TEMPERED_NUMBERS // (GROUPS * fit.mean.size)
+    many = int(np.clip(affordable, FEWEST_TEMPERED, MOST_TEMPERED))
+    end = tempered(found, jr.key(seed), GROUPS, many)
+    drawn = places(found, end)
+    raws, weights = fit.points
+    center = weights @ raws
+    sd = np.sqrt(weights @ (raws - center) ** 2)
+    standard = (np.asarray(drawn.raw) - center) / np.where(sd > 0, sd, 1.0)
+    numbers = {place: standard[..., part] for place, part in fit.layout.parts().items()}
+    off = worst(np.asarray(drawn.path), fit.q, fit.mean, fit.sd, numbers)
+    return *_from_filters(np.asarray(end.log_evidence)), off, bool(end.reached)
+
+
+def _from_filters(logs):
+    """Logarithm of the mean of independent estimates of the evidence, and half of its 95 % interval.
+
+    With few estimates that differ much, their mean is skewed; the interval allows for it by that of the
+    logarithms, which is wider then.
+    """
     highest = logs.max()
     ratios = np.exp(logs - highest)
     log_evidence = float(highest + np.log(ratios.mean()))
-    log_evidence_error = float(ratios.std(ddof=1) / ratios.mean() / np.sqrt(FILTERS))
-    error = float(np.hypot(log_evidence_error, elbo_error))
-    in_time = np.asarray(found.rises).mean(axis=0) - np.asarray(found.expected).mean(axis=0)
+    score = float(stats.t.ppf(0.975, len(logs) - 1)) / math.sqrt(len(logs))
+    error = score * max(float(ratios.std(ddof=1) / ratios.mean()), float(logs.std(ddof=1)))
+    return log_evidence, error
+
+
+class _Filtered(NamedTuple):
+    log_evidence: np.ndarray
+    gap_in_time: np.ndarray
+    windows: np.ndarray
+    k_hat: np.ndarray
+    k_hat_joint: float
+
+
+def _filtered(fit: Judged, near, seed) -> _Filtered:
+    """What every step adds to the gap, and tails of weights; of the path given the numbers' means."""
+    q = near.q if fit.layout.places else fit.q
+    num_steps = len(q.mean)
+    window = max(SHORTEST_WINDOW, -(-num_steps // MOST_WINDOWS))
+    affordable = NUMBERS_TO_DRAW // (FILTERS * q.mean.size)
+    many = int(np.clip(affordable, FEWEST_PARTICLES, MOST_PARTICLES))
+    found = _filters(q, fit.model, fit.observations, jr.split(jr.key(seed), FILTERS), many, window)
     weights = np.concatenate(list(np.asarray(found.log_weights)), axis=1)
-    k_hat = np.array([_shape_if_uneven(row) for row in weights])
-    gap = log_evidence - elbo
-    verdict, flagged = _verdict(gap, error, k_hat, q.mean.size)
-    return Diagnosis(
-        log_evidence=log_evidence,
-        elbo=elbo,
-        gap=gap,
-        gap_error=error,
-        gap_in_time=in_time,
-        windows=np.append(np.arange(0, num_steps, window), num_steps),
-        k_hat=k_hat,
-        k_hat_joint=pareto_shape(weights.sum(axis=0)),
-        verdict=verdict,
-        flagged=flagged,
-        log_evidence_error=log_evidence_error,
+    return _Filtered(
+        np.asarray(found.log_evidence),
+        np.asarray(found.rises).mean(axis=0) - np.asarray(found.expected).mean(axis=0),
+        np.append(np.arange(0, num_steps, window), num_steps),
+        np.array([_shape_if_uneven(row) for row in weights]),
+        pareto_shape(weights.sum(axis=0)),
     )
 
 
@@ -138,95 +276,56 @@ def _filters(q, model, observations, keys, num_particles, window):
     return jax.vmap(one)(keys)
 
 
-def corrected_sample(
-    model: Model,
-    observations: Observations,
-    q: AbstractFamily,
-    numbers: dict[str, np.ndarray],
-    num_draws: int,
-    seed: int,
-) -> np.ndarray:
-    """Draw paths from the posterior itself, as near as particles come to it: (draws, T, *shape).
-
-    Args:
-        model: The model, with learnt numbers at any value.
-        observations: The series.
-        q: The Gaussian that was fitted to it.
-        numbers: Draws of the learnt numbers, each with a leading axis; the paths are spread over them.
-        num_draws: Number of paths.
-        seed: The same seed gives the same numbers.
-    """
-    num_particles = int(np.clip(PARTICLES_IN_MEMORY // q.mean.size, FEWEST_PARTICLES, MOST_KEPT))
-    num_points = len(next(iter(numbers.values()))) if numbers else 1
-    share = -(-num_draws // num_points)
-    members = jax.tree.map(lambda leaf: leaf[None], q)
-    if numbers:
-        members = fit_points(model, observations, numbers, q).q
-    paths = []
-    for point, key in enumerate(jr.split(jr.key(seed), num_points)):
-        own = with_values(model, {place: jnp.asarray(values[point]) for place, values in numbers.items()})
-        member = jax.tree.map(lambda leaf, point=point: leaf[point], members)
-        paths.append(np.asarray(_corrected(member, own, observations, key, num_particles, share)))
-    mixed = np.random.default_rng(seed).permutation(np.concatenate(paths))
-    return mixed[:num_draws]
-
-
-@eqx.filter_jit
-def _corrected(q, model, observations, key, num_particles, num_draws):
-    guide = particles.Guide(q, model, observations)
-    key_filter, key_trace = jr.split(key)
-    kept = particles.run_and_keep(guide, key_filter, num_particles=num_particles)
-    return jnp.swapaxes(particles.trace_back(guide, kept, key_trace, num_draws), 0, 1)
-
-
 def _shape_if_uneven(log_weights):
     highest = log_weights.max()
     divergence = highest + np.log(np.mean(np.exp(log_weights - highest))) - log_weights.mean()
     return 0.0 if divergence < EVEN else pareto_shape(log_weights)
 
 
-def pareto_shape(log_weights: np.ndarray) -> float:
-    """Shape of the generalised Pareto distribution that fits the largest importance weights.
-
-    Fitted to the exceedances of the upper tail by the empirical Bayes rule of Zhang and Stephens (2009),
-    with the weak pull towards 1/2 of Vehtari et al. (2024).
-    """
-    log_weights = log_weights[~np.isnan(log_weights)]
-    if len(log_weights) < 25 or np.ptp(log_weights) < 1e-10:
-        return 0.0 if len(log_weights) else np.inf
-    count = len(log_weights)
-    size = int(min(0.2 * count, 3.0 * np.sqrt(count)))
-    ordered = np.sort(log_weights)
-    tail = np.exp(ordered[-size:] - ordered[-1])
-    excess = tail - np.exp(ordered[-size - 1] - ordered[-1])
-    excess = excess[excess > 0]
-    if len(excess) < 5:
-        return 0.0
-    return _fit_pareto(excess)
+def _in_words(off: Worst):
+    parts = []
+    if off.shift > 0:
+        parts.append(f"mean off by {off.shift:.2f} sd or more ({off.shift_along})")
+    if off.ratio != 1.0:
+        parts.append(f"sd {off.ratio:.2f} times the fit's or {'more' if off.ratio > 1 else 'less'} "
+                     f"({off.ratio_along})")  # fmt: skip
+    return "; ".join(parts) or "nothing is off beyond chance"
 
 
-def _fit_pareto(excess):
-    """The posterior mean of the shape over a grid of values for minus shape over scale."""
-    count = len(excess)
-    grid = np.arange(1, 31 + int(np.sqrt(count))) - 0.5
-    quarter = excess[int(count / 4 + 0.5) - 1]
-    candidates = 1.0 / excess[-1] + (1.0 - np.sqrt(len(grid) / grid)) / (3.0 * quarter)
-    shapes = np.log1p(-candidates[:, None] * excess).mean(axis=1)
-    log_likelihoods = count * (np.log(-candidates / shapes) - shapes - 1.0)
-    shares = np.exp(log_likelihoods - log_likelihoods.max())
-    chosen = np.sum(candidates * shares) / shares.sum()
-    shape = np.log1p(-chosen * excess).mean()
-    return float((count * shape + 0.5 * 10) / (count + 10))
+class _Facts(NamedTuple):
+    gap: float
+    error: float
+    k_hat: np.ndarray
+    size: int
+    off: Worst
+    block_gain: float
+    elsewhere: float
+    converged: bool
+    reached: bool
 
 
-def _verdict(gap, error, k_hat, size):
-    per_number = max(gap, 0.0) / size
-    heavy = k_hat >= HEAVY
-    facts = f"gap {gap:.2f} ± {error:.2f} nats over {size:,} numbers, worst k-hat {k_hat.max():.2f}"
-    if not np.isfinite(gap) or error > max(UNCERTAIN, 0.1 * gap):
-        return f"doubtful: the posterior is too far from the fit to say how far; {facts}", True
-    if per_number > FAIR_PER_NUMBER or heavy.mean() > 0.2:
-        return f"poor: the fit misses much of the posterior; use sample(corrected=True); {facts}", True
-    if per_number > GOOD_PER_NUMBER or heavy.any():
-        return f"fair: means are right to about a quarter of a standard deviation; {facts}", False
-    return f"good: practically the posterior; {facts}", False
+def _verdict(facts: _Facts) -> tuple[str, bool]:
+    told = f"gap {facts.gap:.2f} ± {facts.error:.2f} nats over {facts.size:,} numbers, {_in_words(facts.off)}"
+    apart, shift = max(facts.off.ratio, 1.0 / facts.off.ratio), facts.off.shift
+    per_number, heavy = max(facts.gap, 0.0) / facts.size, facts.k_hat >= HEAVY
+    lost = not facts.reached or not np.isfinite(facts.gap) or facts.error > max(UNCERTAIN, 0.2 * facts.gap)
+    off = apart > RATIO or shift > SHIFT
+    slightly_off = apart > GOOD_RATIO or shift > GOOD_SHIFT
+    remedy = "use refine() or sample(corrected=True)"
+    block = f"structure='block' gains {facts.block_gain:.2f} nats"
+    elsewhere = f"{facts.elsewhere:.0%} or more of the posterior lies around them"
+    wrong = {
+        "doubtful: the posterior is too far from the fit to say how far; use refine()": lost,
+        "doubtful: the fit has not converged; raise max_iterations": not facts.converged,
+        f"poor: there are other tops, and {elsewhere}": facts.elsewhere > ELSEWHERE,
+        f"poor: elements are coupled; {block}": off and facts.block_gain > SAME_ELBO,
+        f"poor: the fit is off where it matters; {remedy}": off,
+        f"poor: the fit misses much of the posterior; {remedy}": per_number > FAIR_PER_NUMBER
+        or heavy.mean() > 0.2,
+    }
+    for words, found in wrong.items():
+        if found:
+            return f"{words}; {told}", True
+    if slightly_off or per_number > GOOD_PER_NUMBER or heavy.any():
+        return f"fair: means are right to about a quarter of a standard deviation; {told}", False
+    return f"good: practically the posterior; {told}", False

@@ -18,13 +18,20 @@ class Layout:
     shapes: tuple[tuple[int, ...], ...]
     flat: bool  # whether the density is taken on the numbers' own scale, without the stretch of the map
 
+    def parts(self) -> dict[str, slice]:
+        """Where in the vector each number is."""
+        ends = np.cumsum([0, *(int(np.prod(shape)) for shape in self.shapes)])
+        return {
+            place: slice(int(start), int(end))
+            for place, start, end in zip(self.places, ends[:-1], ends[1:], strict=True)
+        }
+
     def split(self, raw: Float[Array, " K"]) -> dict[str, Float[Array, "..."]]:
         """The vector as one array for each number, still without bounds."""
-        sizes = [int(np.prod(shape)) for shape in self.shapes]
-        ends = np.cumsum([0, *sizes])
+        parts = self.parts()
         return {
-            place: raw[start:end].reshape(shape)
-            for place, shape, start, end in zip(self.places, self.shapes, ends[:-1], ends[1:], strict=True)
+            place: raw[parts[place]].reshape(shape)
+            for place, shape in zip(self.places, self.shapes, strict=True)
         }
 
     def values(self, raw: Float[Array, " K"]) -> dict[str, Float[Array, "..."]]:

@@ -70,3 +70,51 @@ class Reporter:
             f"ELBO {progress.elbo:.2f}  gradient {progress.gradient_norm:.2g}  "
             f"{progress.seconds:.0f} s, at most {progress.seconds_left:.0f} s left"
         )
+
+
+class DrawProgress(NamedTuple):
+    """How far a sampler is.
+
+    Attributes:
+        draws: Draws of every chain so far, those of the warm-up included.
+        total: Draws of every chain in all.
+        step: Length of a step, in radians; far below 0.5 the posterior is far from the fit.
+        seconds: Time since the start.
+        seconds_left: Time that is left, about.
+    """
+
+    draws: int
+    total: int
+    step: float
+    seconds: float
+    seconds_left: float
+
+
+class DrawReporter:
+    """Tells a user's function, or a terminal, how far a sampler is.
+
+    Args:
+        progress: A function of a `DrawProgress`; True or False; or None to write only to a terminal.
+    """
+
+    def __init__(self, progress: bool | None | Callable[[DrawProgress], object]):
+        self._started = time.monotonic()
+        self._line = Line()
+        self._tell = listener(progress, self._write)
+
+    def update(self, draws: int, total: int, step: float) -> None:
+        """Report a number of draws."""
+        if self._tell is None:
+            return
+        seconds = time.monotonic() - self._started
+        self._tell(DrawProgress(draws, total, step, seconds, seconds / draws * (total - draws)))
+
+    def close(self) -> None:
+        """End the line."""
+        self._line.close()
+
+    def _write(self, progress):
+        self._line.write(
+            f"refining {progress.draws}/{progress.total} draws of every chain  step {progress.step:.2g}  "
+            f"{progress.seconds:.0f} s, about {progress.seconds_left:.0f} s left"
+        )

@@ -14,6 +14,8 @@ from driftline.models.dates import as_labels, as_timedelta, gaps_in_nanoseconds,
 from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood, Categorical, is_per_step
 from driftline.models.parameters import Learn, numbers_of
 
+SAME_TIME = 1e-9  # of a median gap, within which two times are one
+
 
 class Observations(eqx.Module):
     """A series as a model sees it.
@@ -152,6 +154,20 @@ def pad(observations: Observations, likelihood: AbstractLikelihood) -> Observati
         filled(observations.observed, False),
         filled(np.broadcast_to(observations.spacing, (num_steps - 1,)), np.inf),
     )
+
+
+def merged(times: np.ndarray, new_times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All times in order, and the place of each; those that differ by rounding only are one."""
+    both = np.concatenate([times, new_times])
+    if both.dtype.kind != "f" or len(times) < 2:
+        return np.unique(both, return_inverse=True)
+    gaps = np.diff(times)
+    tolerance = min(SAME_TIME * np.median(gaps), 0.25 * gaps.min())
+    order = np.argsort(both, kind="stable")
+    begins = np.append(True, np.diff(both[order]) > tolerance)
+    places = np.empty(len(both), int)
+    places[order] = np.cumsum(begins) - 1
+    return both[order][begins], places
 
 
 def _numbers_one_by_one(x, error):

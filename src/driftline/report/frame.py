@@ -9,9 +9,10 @@ if TYPE_CHECKING:
 
     from driftline.panel import Panel
     from driftline.posterior import Posterior
+    from driftline.refined import Refined
 
 
-def to_frame(posterior: "Posterior", probability: float) -> "pandas.DataFrame":
+def to_frame(posterior: "Posterior | Refined", probability: float) -> "pandas.DataFrame":
     """One row per step, or per step and element if a step has several.
 
     Args:

@@ -6,10 +6,11 @@ import numpy as np
 
 if TYPE_CHECKING:
     from driftline.posterior import Posterior
+    from driftline.refined import Refined
 
 
 def plot(
-    posterior: "Posterior",
+    posterior: "Posterior | Refined",
     probability: float,
     *,
     ax: Any = None,

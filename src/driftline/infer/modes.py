@@ -1,0 +1,94 @@
+"""Other tops of a posterior: fits from several starts that end elsewhere."""
+
+import math
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import jax.random as jr
+import numpy as np
+
+from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.infer import newton
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.priors import AbstractGaussianPrior
+
+FAR = 5.0  # standard deviations of the fit, for starts around it
+PRIOR_DRAWS, FAR_DRAWS = 4, 2
+APART = 2.0  # standard deviations by which the means of two tops differ somewhere
+LOWEST = 6.0  # nats below the best of a top that counts
+
+
+class Mode(NamedTuple):
+    """Another top: the fit there, and its ELBO."""
+
+    q: GaussMarkov | BlockGaussMarkov
+    elbo: float
+
+
+def other_modes(
+    model: Model, observations: Observations, q: GaussMarkov | BlockGaussMarkov, elbo: float, seed: int
+) -> list[Mode]:
+    """Fit from several starts, and keep what is neither the given fit nor far below it.
+
+    Args:
+        model: The model, with fixed numbers.
+        observations: The series.
+        q: The fit.
+        elbo: Its ELBO.
+        seed: For starts.
+    """
+    starts = jnp.stack(_starts(model, observations, q, jr.key(seed)))
+    found = jax.tree.map(np.asarray, _fits(starts, q, model, observations))
+    kept: list[Mode] = []
+    sds = {id(q): _sd(q)}
+    for place in np.argsort(-found.elbo):
+        own = jax.tree.map(lambda leaf, place=place: jnp.asarray(leaf[place]), found.q)
+        value = float(found.elbo[place])
+        settled = bool(np.asarray(newton.has_converged(found, 1e-3))[place])
+        if not settled or not value > elbo - LOWEST:
+            continue
+        sds[id(own)] = _sd(own)
+        if all(_are_apart(own, known, sds) for known in (q, *(mode.q for mode in kept))):
+            kept.append(Mode(own, value))
+    return kept
+
+
+def share_of_others(modes: list[Mode], elbo: float) -> float:
+    """What part of the posterior is around the other tops, as far as their ELBOs tell."""
+    total = sum(math.exp(mode.elbo - elbo) for mode in modes)
+    return total / (1.0 + total)
+
+
+def _starts(model, observations, q, key):
+    """The prior's mean and the fit's mirror image in it, draws of the prior, and some far from the fit."""
+    middle = model.prior.mean_path(observations.gaps)
+    starts = [middle, 2.0 * middle - q.mean]
+    keys = jr.split(key, PRIOR_DRAWS + FAR_DRAWS)
+    draws = getattr(model.prior, "draw_transition", None)
+    if isinstance(model.prior, AbstractGaussianPrior) or draws is not None:
+        starts += [model.prior.simulate(key, observations.gaps) for key in keys[:PRIOR_DRAWS]]
+    for own in keys[PRIOR_DRAWS:]:
+        starts.append(q.mean + FAR * q.unwhiten(jr.normal(own, q.mean.shape, q.mean.dtype)))
+    return starts
+
+
+@eqx.filter_jit
+def _fits(starts, q, model, observations):
+    def one(start):
+        moved = eqx.tree_at(lambda q: q.mean, q, start)
+        return newton.refit(model, observations, moved)
+
+    return jax.lax.map(one, starts)
+
+
+@eqx.filter_jit
+def _sd(q):
+    return jnp.sqrt(q.variances())
+
+
+def _are_apart(one, other, sds):
+    width = np.hypot(np.asarray(sds[id(one)]), np.asarray(sds[id(other)]))
+    return bool((np.abs(np.asarray(one.mean - other.mean)) > APART * width).any())

@@ -1,0 +1,192 @@
+"""What `Posterior.refine` returns: draws of the posterior itself, with the face of a fit."""
+
+import dataclasses
+import os
+from typing import Any
+
+import jax
+import jax.random as jr
+import numpy as np
+
+from driftline import files, when
+from driftline.drawn import DrawnPrediction
+from driftline.infer.refinement import Refinement, agreement
+from driftline.intervals import checked_probability
+from driftline.learnt import LearntNumber
+from driftline.models.model import Model
+from driftline.models.observations import as_times
+from driftline.models.priors import AbstractLinearPrior
+from driftline.models.spec import to_spec
+
+KIND, VERSION = "refined", 1
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Refined:
+    """Draws of the hidden path and of the learnt numbers from their posterior.
+
+    Attributes:
+        draws: Paths, (chains, draws, T, *shape).
+        numbers: Draws of the learnt numbers by their places, (chains, draws, ...).
+        model: The model, with learnt numbers at their means; None if a file did not keep it.
+        values: The observations, NaN where there were none.
+        times: Numbers or dates of the steps.
+        time_unit: Length of one unit of the model's time, if `times` are dates.
+        divergences: How many draws' trajectories went astray.
+        interrupted: Whether Ctrl-C ended it early.
+        r_hats: How far chains agree, by name: "path" and the places of the numbers; 1 if they do.
+        sizes: Effective numbers of draws, likewise.
+        flagged: Whether the draws should not be trusted as they are.
+        verdict: One line in words.
+    """
+
+    draws: np.ndarray
+    numbers: dict[str, np.ndarray]
+    model: Model | None
+    values: np.ndarray
+    times: np.ndarray
+    time_unit: np.timedelta64 | None
+    divergences: int
+    interrupted: bool
+    again: Any = None  # what a run on a longer series needs; None if it came from a file
+    r_hats: dict[str, np.ndarray] = dataclasses.field(init=False)
+    sizes: dict[str, np.ndarray] = dataclasses.field(init=False)
+    flagged: bool = dataclasses.field(init=False)
+    verdict: str = dataclasses.field(init=False)
+    mean: np.ndarray = dataclasses.field(init=False)
+    sd: np.ndarray = dataclasses.field(init=False)
+
+    def __post_init__(self):
+        found = agreement(Refinement(self.numbers, self.draws, self.divergences, self.interrupted))
+        for name, value in {
+            "r_hats": found.r_hat,
+            "sizes": found.ess,
+            "flagged": found.flagged,
+            "verdict": found.verdict,
+            "mean": self.draws.mean(axis=(0, 1)),
+            "sd": self.draws.std(axis=(0, 1), ddof=1),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def r_hat(self) -> np.float64:
+        """The largest of all."""
+        return np.float64(max(found.max() for found in self.r_hats.values()))
+
+    @property
+    def ess(self) -> np.float64:
+        """The least effective number of draws, over all numbers and all steps of the path."""
+        return np.float64(min(found.min() for found in self.sizes.values()))
+
+    @property
+    def converged(self) -> bool:
+        """Whether the draws can be trusted."""
+        return not self.flagged
+
+    @property
+    def message(self) -> str:
+        """The verdict."""
+        return self.verdict
+
+    @property
+    def parameters(self) -> dict[str, LearntNumber]:
+        """The learnt numbers by their places; each has `mean`, `sd` and `interval`."""
+        many = self.draws.shape[0] * self.draws.shape[1]
+        return {
+            place: LearntNumber(values.reshape(many, *values.shape[2:]), np.full(many, 1.0 / many))
+            for place, values in self.numbers.items()
+        }
+
+    def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the central interval of every step with the given probability."""
+        tail = 0.5 - 0.5 * checked_probability(probability)
+        lower, upper = np.quantile(self.draws, (tail, 1.0 - tail), axis=(0, 1))
+        return lower, upper
+
+    def sample(self, n: int, *, seed: int = 0) -> np.ndarray:
+        """Some of the drawn paths, (n, T, *shape); no path twice unless more are asked for than there are."""
+        return _flat(self.draws)[self._chosen(n, seed)]
+
+    def _chosen(self, n, seed):
+        if n < 1:
+            raise ValueError(f"sample draws at least one path, got n={n}")
+        many = self.draws.shape[0] * self.draws.shape[1]
+        return np.random.default_rng(seed).choice(many, n, replace=n > many)
+
+    def forecast(self, steps: int | None = None, *, times: Any = None, seed: int = 0) -> DrawnPrediction:
+        """Predict the path, and what will be observed of it, after the last step.
+
+        Args:
+            steps: Number of steps ahead, each as long as the median gap of the series; or
+            times: the times themselves, after the last one, for a prior that knows time.
+            seed: The same seed gives the same draws.
+        """
+        model = self._known_model()
+        ahead = when.times_ahead(model, self.times, steps, times)
+        if not isinstance(model.prior, AbstractLinearPrior):
+            return self._again(ahead, seed)
+        everything = np.concatenate([self.times[-1:], ahead])
+        with jax.enable_x64(True):
+            _, gaps, _ = as_times(everything, None, len(everything), self.time_unit)
+            numbers = {place: _flat(values) for place, values in self.numbers.items()}
+            return DrawnPrediction.ahead(model, numbers, _flat(self.draws)[:, -1], gaps, ahead, jr.key(seed))
+
+    def at(self, times: Any, *, seed: int = 0) -> DrawnPrediction:
+        """The path, and what would be observed of it, at any times; draws anew, with these times added."""
+        return self._again(when.times_between(self._known_model(), self.times, times), seed)
+
+    def _again(self, new_times, seed):
+        if self.again is None:
+            raise ValueError(
+                "this posterior was loaded from a file, which does not keep what drawing anew takes; "
+                "fit and refine it anew for that"
+            )
+        return self.again(new_times, seed)
+
+    def _known_model(self) -> Model:
+        if self.model is None:
+            raise ValueError(
+                "this posterior was loaded from a file, which does not keep functions, so its model is not "
+                "known; fit and refine it anew for that"
+            )
+        return self.model
+
+    def to_frame(self, probability: float = 0.9) -> Any:
+        """A pandas DataFrame with the columns mean, sd, lower and upper, and the times as its index."""
+        from driftline.report.frame import to_frame
+
+        return to_frame(self, probability)
+
+    def to_arviz(self) -> Any:
+        """All draws of path and learnt numbers, chain by chain, with the data, as an `xarray.DataTree`."""
+        from driftline.report.arviz import draws_to_arviz
+
+        return draws_to_arviz(self, {"path": self.draws, **self.numbers})
+
+    def plot(self, probability: float = 0.9, *, ax: Any = None, **options: Any) -> Any:
+        """Draw mean and band against time with matplotlib; returns the axes."""
+        from driftline.report.plot import plot
+
+        return plot(self, probability, ax=ax, **options)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything to one file that `dl.load` reads; a model with functions is left out."""
+        times, facts = when.stored(self.times, self.time_unit)
+        arrays = {f"draws of {place}": values for place, values in self.numbers.items()}
+        arrays |= {"draws": self.draws, "values": self.values, "times": times}
+        facts |= {
+            "model": None if self.model is None else to_spec(self.model),
+            "parameters": list(self.numbers),
+            "divergences": self.divergences,
+            "interrupted": self.interrupted,
+        }
+        files.write(path, KIND, VERSION, arrays, facts)
+
+    def __repr__(self):
+        shape = "×".join(str(size) for size in self.mean.shape)
+        chains, draws = self.draws.shape[:2]
+        return f"Refined({shape}, {chains} chains of {draws} draws, {self.verdict})"
+
+
+def _flat(draws):
+    return draws.reshape(-1, *draws.shape[2:])

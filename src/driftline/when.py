@@ -1,0 +1,87 @@
+"""The times that a posterior is asked for, and times as files keep them."""
+
+from typing import Any
+
+import numpy as np
+
+from driftline.models.model import Model
+from driftline.models.observations import as_labels
+
+
+def times_ahead(model: Model, own: np.ndarray, steps: int | None, times: Any) -> np.ndarray:
+    """The times of a forecast.
+
+    Args:
+        model: The model.
+        own: Times of the series.
+        steps: Number of steps ahead, each as long as the median gap of the series; or
+        times: the times themselves, after the last one, for a prior that knows time.
+    """
+    if (steps is None) == (times is None):
+        raise ValueError("forecast takes either a number of steps or times=...")
+    if steps is not None:
+        if not isinstance(steps, int | np.integer) or isinstance(steps, bool):
+            raise TypeError(f"forecast takes a whole number of steps, got {steps!r}; or pass times=...")
+        if steps < 1:
+            raise ValueError(f"forecast looks at least one step ahead, got {steps}")
+        return own[-1] + np.arange(1, steps + 1) * median_gap(own)
+    _check_knows_time(model)
+    ahead = np.atleast_1d(as_labels(times))
+    if not np.all(ahead > own[-1]):
+        raise ValueError(f"forecast looks ahead of {own[-1]}; use post.at(times) before it")
+    return ahead
+
+
+def times_between(model: Model, own: np.ndarray, times: Any) -> np.ndarray:
+    """Any times, if the prior knows of them.
+
+    Args:
+        model: The model.
+        own: Times of the series.
+        times: In any order.
+    """
+    _check_knows_time(model)
+    new_times = np.atleast_1d(as_labels(times))
+    if not model.prior.stationary and np.any(new_times < own[0]):
+        raise ValueError(
+            f"{type(model.prior).__name__} begins at the first step, {own[0]}, and says nothing of "
+            f"{new_times.min()}; ask for later times, or use OrnsteinUhlenbeck"
+        )
+    return new_times
+
+
+def median_gap(times: np.ndarray) -> Any:
+    """The usual length of a step."""
+    gaps = np.diff(times)
+    if len(gaps) == 0:
+        return np.timedelta64(1, "D") if times.dtype.kind == "M" else 1
+    middle = np.sort(gaps)[(len(gaps) - 1) // 2]
+    return middle if times.dtype.kind in "iuM" else float(np.median(gaps))
+
+
+def stored(times: np.ndarray, unit: np.timedelta64 | None) -> tuple[np.ndarray, dict[str, Any]]:
+    """Times as numbers, and what turns them back."""
+    dates = times.dtype.kind == "M"
+    return times.astype(np.int64) if dates else times, {
+        "times": str(times.dtype) if dates else None,
+        "time_unit": None if unit is None else [int(unit.astype(np.int64)), str(unit.dtype)],
+    }
+
+
+def restored(times: np.ndarray, facts: dict[str, Any]) -> tuple[np.ndarray, np.timedelta64 | None]:
+    """The times of the steps and their unit; early files have all dates in nanoseconds."""
+    dates, unit = facts.get("times"), facts.get("time_unit")
+    if "time_unit_ns" in facts:
+        dates, nanoseconds = facts["dates"], facts["time_unit_ns"]
+        times = times if dates is None else times.astype("datetime64[ns]")
+        unit = None if nanoseconds is None else (nanoseconds, "timedelta64[ns]")
+    times = times if dates is None else times.astype(dates)
+    return times, None if unit is None else np.int64(unit[0]).astype(unit[1])
+
+
+def _check_knows_time(model):
+    if not model.prior.in_continuous_time:
+        raise ValueError(
+            f"{type(model.prior).__name__} counts steps and does not know times between them; use a prior in "
+            "continuous time, such as OrnsteinUhlenbeck, or forecast whole steps"
+        )
