@@ -13,11 +13,12 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
 from driftline.models.checks import number
+from driftline.models.counts import draw_counts
 from driftline.models.parameters import Learn
+from driftline.models.stable import log_binomial, log_negative_binomial, log_poisson, log_student_t
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -114,10 +115,7 @@ class StudentT(AbstractElementwise):
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
         df, scale = jnp.asarray(self.df, path.dtype), jnp.asarray(self.scale, path.dtype)
-        half = 0.5 * (df + 1.0)
-        constant = gammaln(half) - gammaln(0.5 * df) - 0.5 * jnp.log(math.pi * df) - jnp.log(scale)
-        ratio = (values - path) / scale
-        return constant - half * jnp.log1p(ratio * ratio / df)
+        return log_student_t((values - path) / scale, df) - jnp.log(scale)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
@@ -143,18 +141,17 @@ class Poisson(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        log_rate = path + jnp.log(jnp.asarray(self.exposure, path.dtype))
-        return values * log_rate - jnp.exp(log_rate) - gammaln(values + 1.0)
+        return log_poisson(values, path + jnp.log(jnp.asarray(self.exposure, path.dtype)))
 
     def expected_terms(self, values, mean, variance):
         """See `AbstractElementwise`."""
-        log_rate = mean + jnp.log(jnp.asarray(self.exposure, mean.dtype))
-        return values * log_rate - jnp.exp(log_rate + 0.5 * variance) - gammaln(values + 1.0)
+        half = 0.5 * variance  # the expected rate is that of a path which is higher by this
+        return self.terms(values, mean + half) - values * half
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
         rate = jnp.exp(path) * jnp.asarray(self.exposure, path.dtype)
-        return jr.poisson(key, rate).astype(path.dtype)
+        return draw_counts(key, rate)
 
     def check(self, values):
         """See `AbstractLikelihood`."""
@@ -179,9 +176,8 @@ class NegativeBinomial(AbstractElementwise):
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
         size = jnp.asarray(self.concentration, path.dtype)
-        log_odds = path + jnp.log(jnp.asarray(self.exposure, path.dtype)) - jnp.log(size)
-        constant = gammaln(values + size) - gammaln(size) - gammaln(values + 1.0)
-        return constant + values * log_odds - (values + size) * jax.nn.softplus(log_odds)
+        log_mean = path + jnp.log(jnp.asarray(self.exposure, path.dtype))
+        return log_negative_binomial(values, log_mean, size)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
@@ -190,7 +186,7 @@ class NegativeBinomial(AbstractElementwise):
         mean = jnp.exp(path) * jnp.asarray(self.exposure, path.dtype)
         shape = jnp.broadcast_to(size, path.shape)
         rate = mean / size * jr.gamma(key_rate, shape, path.shape, path.dtype)
-        return jr.poisson(key_count, rate).astype(path.dtype)
+        return draw_counts(key_count, rate)
 
     def check(self, values):
         """See `AbstractLikelihood`."""
@@ -237,8 +233,7 @@ class Binomial(AbstractElementwise):
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
         trials = jnp.asarray(self.trials, path.dtype)
-        constant = gammaln(trials + 1) - gammaln(values + 1) - gammaln(trials - values + 1)
-        return constant + values * path - trials * jax.nn.softplus(path)
+        return log_binomial(values, trials - values, path)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
