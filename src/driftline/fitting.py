@@ -10,12 +10,11 @@ from driftline.infer import bbvi, climb, integrate, kalman, newton
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.infer.start import begin, starting_family, without_correlations
-from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.observations import as_times, as_values, observe, pad
 from driftline.models.panels import as_panel, is_panel
-from driftline.models.parameters import learnt, with_values
-from driftline.panel_fitting import fit_panel
+from driftline.models.parameters import at_start, learnt, with_values
+from driftline.panel_fitting import fit_panel, learnt_numbers
 from driftline.posterior import Posterior
 
 SETTINGS = {"newton": newton.Settings, "bbvi": bbvi.Settings, "mean-field": bbvi.Settings, "exact": None}
@@ -74,16 +73,17 @@ def fit(
         (5,)
     """
     settings = _settings(model, method, structure, seed, parameters, options)
-    if is_panel(x, model.likelihood, model.prior.shape):
+    plain = at_start(model)  # the user's functions never meet a mark
+    if is_panel(x, plain.likelihood, plain.prior.shape):
         series = as_panel(x, times, time_unit)
         return fit_panel(model, series, settings, method, structure, progress, parameters, shared=shared)
     values = as_values(x)
     labels, gaps, unit = as_times(times, x, len(values), time_unit)
     with jax.enable_x64(True):
-        observations = observe(values, gaps, model.likelihood, model.prior.shape)
+        observations = observe(values, gaps, plain.likelihood, plain.prior.shape)
         if learnt(model):
             learning = _run_learning(model, observations, structure, settings, progress, parameters)
-            outcome, numbers = learning.outcome, _numbers(learning)
+            outcome, numbers = learning.outcome, learnt_numbers(model, learning)
             model = with_values(model, {place: number.mean for place, number in numbers.items()})
         else:
             outcome, numbers = _run(model, observations, method, structure, settings, seed, progress), {}
@@ -166,10 +166,6 @@ def _run_learning(model, observations, structure, settings, progress, parameters
     if quantiles is not None:
         quantiles = quantiles[:, :num_steps]
     return learning._replace(outcome=dataclasses.replace(learning.outcome, q=q, quantiles=quantiles))
-
-
-def _numbers(learning) -> dict[str, LearntNumber]:
-    return {place: LearntNumber(values, learning.weights) for place, values in learning.values.items()}
 
 
 def _first(q, num_steps):

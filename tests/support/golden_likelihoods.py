@@ -1,8 +1,8 @@
 """Sums of log densities and their derivatives to thirty digits, by mpmath.
 
 `python tests/support/golden_likelihoods.py > tests/models/golden_likelihoods.json` writes them. mpmath is
-not among the dependencies of the tests, so its numbers are kept. All inputs are binary fractions, the same for
-NumPy and for mpmath.
+not among the dependencies of the tests, so its numbers are kept. All inputs are binary fractions, the same
+for NumPy and for mpmath.
 """
 
 import json

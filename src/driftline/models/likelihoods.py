@@ -80,18 +80,18 @@ class Gaussian(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        scale = jnp.asarray(self.scale, path.dtype)
+        scale = _beside(self.scale, path)
         return _normal(values - path, scale)
 
     def expected_terms(self, values, mean, variance):
         """See `AbstractElementwise`."""
-        scale = jnp.asarray(self.scale, mean.dtype)
+        scale = _beside(self.scale, mean)
         return _normal(values - mean, scale) - 0.5 * variance / scale**2
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
         noise = jr.normal(key, path.shape, path.dtype)
-        return path + jnp.asarray(self.scale, path.dtype) * noise
+        return path + _beside(self.scale, path) * noise
 
     def check(self, values):
         """See `AbstractLikelihood`; every real number is possible."""
@@ -114,12 +114,12 @@ class StudentT(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        df, scale = jnp.asarray(self.df, path.dtype), jnp.asarray(self.scale, path.dtype)
+        df, scale = _beside(self.df, path), _beside(self.scale, path)
         return log_student_t((values - path) / scale, df) - jnp.log(scale)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        df, scale = jnp.asarray(self.df, path.dtype), jnp.asarray(self.scale, path.dtype)
+        df, scale = _beside(self.df, path), _beside(self.scale, path)
         return path + scale * jr.t(key, jnp.broadcast_to(df, path.shape), path.shape, path.dtype)
 
     def check(self, values):
@@ -141,7 +141,7 @@ class Poisson(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        return log_poisson(values, path + jnp.log(jnp.asarray(self.exposure, path.dtype)))
+        return log_poisson(values, path + jnp.log(_beside(self.exposure, path)))
 
     def expected_terms(self, values, mean, variance):
         """See `AbstractElementwise`."""
@@ -150,7 +150,7 @@ class Poisson(AbstractElementwise):
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        rate = jnp.exp(path) * jnp.asarray(self.exposure, path.dtype)
+        rate = jnp.exp(path) * _beside(self.exposure, path)
         return draw_counts(key, rate)
 
     def check(self, values):
@@ -175,15 +175,15 @@ class NegativeBinomial(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        size = jnp.asarray(self.concentration, path.dtype)
-        log_mean = path + jnp.log(jnp.asarray(self.exposure, path.dtype))
+        size = _beside(self.concentration, path)
+        log_mean = path + jnp.log(_beside(self.exposure, path))
         return log_negative_binomial(values, log_mean, size)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
         key_rate, key_count = jr.split(key)
-        size = jnp.asarray(self.concentration, path.dtype)
-        mean = jnp.exp(path) * jnp.asarray(self.exposure, path.dtype)
+        size = _beside(self.concentration, path)
+        mean = jnp.exp(path) * _beside(self.exposure, path)
         shape = jnp.broadcast_to(size, path.shape)
         rate = mean / size * jr.gamma(key_rate, shape, path.shape, path.dtype)
         return draw_counts(key_count, rate)
@@ -232,12 +232,12 @@ class Binomial(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        trials = jnp.asarray(self.trials, path.dtype)
+        trials = _beside(self.trials, path)
         return log_binomial(values, trials - values, path)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        trials = jnp.asarray(self.trials, path.dtype)
+        trials = _beside(self.trials, path)
         return jr.binomial(key, trials, jax.nn.sigmoid(path), path.shape, path.dtype)
 
     def check(self, values):
@@ -318,6 +318,12 @@ def is_per_step(likelihood: AbstractLikelihood, leaf: Any, values: Any) -> bool:
     """
     shape, series = np.shape(leaf), np.shape(values)
     return isinstance(likelihood, AbstractElementwise) and len(shape) == len(series) and shape[0] == series[0]
+
+
+def _beside(number, path):
+    """A number of a likelihood as an array that can be combined with a path."""
+    array = jnp.asarray(number, path.dtype)
+    return array.reshape((1,) * (path.ndim - array.ndim) + array.shape) if array.ndim else array
 
 
 def _normal(difference, scale):
