@@ -17,7 +17,7 @@ from driftline.infer.diagnostics import Diagnosis, corrected_sample, diagnose
 from driftline.intervals import central
 from driftline.learnt import LearntNumber, draw_together
 from driftline.models.model import Model
-from driftline.models.observations import Observations, as_labels, as_times, observe
+from driftline.models.observations import Observations, as_labels, as_times, check_finite, observe
 from driftline.models.spec import from_spec, to_spec
 from driftline.prediction import Prediction, predict
 
@@ -127,12 +127,14 @@ class Posterior:
         if (steps is None) == (times is None):
             raise ValueError("forecast takes either a number of steps or times=...")
         if steps is not None:
+            if not isinstance(steps, int | np.integer) or isinstance(steps, bool):
+                raise TypeError(f"forecast takes a whole number of steps, got {steps!r}; or pass times=...")
             if steps < 1:
                 raise ValueError(f"forecast looks at least one step ahead, got {steps}")
             ahead = self.times[-1] + np.arange(1, steps + 1) * _median_gap(self.times)
         else:
             self._check_knows_time()
-            ahead = as_labels(times)
+            ahead = self._new_times(times)
             if not np.all(ahead > self.times[-1]):
                 raise ValueError(f"forecast looks ahead of {self.times[-1]}; use post.at(times) before it")
         return self._predict(ahead)
@@ -144,13 +146,28 @@ class Posterior:
             times: In any order; the answer keeps it.
         """
         self._check_knows_time()
-        new_times, prior = np.atleast_1d(as_labels(times)), self._known_model().prior
+        new_times, prior = self._new_times(times), self._known_model().prior
         if not prior.stationary and np.any(new_times < self.times[0]):
             raise ValueError(
                 f"{type(prior).__name__} begins at the first step, {self.times[0]}, and says nothing of "
                 f"{new_times.min()}; ask for later times, or use OrnsteinUhlenbeck"
             )
         return self._predict(new_times)
+
+    def _new_times(self, times: Any) -> np.ndarray:
+        """Times to predict at, of the same kind as those of the series."""
+        new_times = np.atleast_1d(as_labels(times))
+        dates = self.times.dtype.kind == "M"
+        if (new_times.dtype.kind == "M") != dates:
+            own, other = ("dates", "numbers") if dates else ("numbers", "dates")
+            raise TypeError(
+                f"the series has {own} such as {self.times[-1]}, but {other} such as {new_times.flat[0]} "
+                f"are asked for; ask for {own}"
+            )
+        if new_times.ndim != 1 or not new_times.size:
+            raise ValueError(f"times to predict at are one list of them, got shape {new_times.shape}")
+        check_finite(new_times, "times")
+        return new_times
 
     def _check_knows_time(self):
         prior = self._known_model().prior

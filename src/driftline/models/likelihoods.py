@@ -263,7 +263,10 @@ class LogVolatility(AbstractElementwise):
         return jnp.exp(0.5 * path) * jr.normal(key, path.shape, path.dtype)
 
     def check(self, values):
-        """See `AbstractLikelihood`."""
+        """See `AbstractLikelihood`; every real number is possible."""
+
+    def check_series(self, values: np.ndarray) -> None:
+        """Refuse a series from which the path has no lower end."""
         seen = values[~np.isnan(values)]
         if seen.size and np.all(seen == 0):
             raise ValueError(
