@@ -37,16 +37,17 @@ def fit(
 ) -> Any:
     """Fit a model to a series, or to each of many.
 
-    Runs in double precision without touching JAX's global settings. Ctrl-C returns the best state so far;
-    only a panel with fixed numbers, which takes seconds, is given up.
+    Runs in double precision without touching JAX's global settings. Ctrl-C returns the best state so far,
+    not converged and with a message that says so. Before the first step, and for a panel with fixed numbers,
+    which takes seconds, there is none, and the fit is given up.
 
     Args:
         model: The model, such as `dl.Model(dl.RandomWalk(0.1), dl.Poisson())`.
         x: The series: array, list, pandas or polars Series, time first. NaN or None = not observed.
             A matrix or a frame with a column for each of many series, or a dict of them, which may differ
             in length and times, is a panel.
-        times: Numbers or dates of the steps, increasing; None for equal steps, or for the dates of a
-            pandas index. Dates with a time zone become those of UTC.
+        times: Numbers or dates of the steps, increasing; None for those of a pandas index, whose text must
+            be dates, or else for equal steps. Dates with a time zone become those of UTC.
         time_unit: What one unit of time is if `times` are dates, such as `np.timedelta64(1, "D")`;
             None for their median gap, in a panel for the median of all gaps of all series.
         method: "newton" (natural-gradient steps: fast, deterministic), "bbvi" (the paper), "mean-field"

@@ -91,23 +91,25 @@ def _with_numbers_of_their_own(model, series, observations, settings, progress, 
         Reporter("learning", climb.MOST_CLIMBS, progress),
         Reporter("averaging", len(series), progress),
     )
-    outcomes, numbers = [], {}
+    outcomes, numbers, interrupted = [], {}, False
     every = integrate.learn_numbers_of_each(
         model, observations, lambda model: side_by_side.start(model, observations), settings,
         mode=parameters, names=[one.name for one in series], reporters=reporters,
     )  # fmt: skip
     for one, learning in zip(series, every, strict=True):
         outcomes.append(learning.outcome)
+        interrupted |= learning.interrupted
         numbers[one.name] = learnt_numbers(model, learning)
     q = jax.tree.map(lambda *leaves: np.stack(leaves), *(outcome.q for outcome in outcomes))
     variances = side_by_side.variances(q)
     tables = [outcome.quantiles for outcome in outcomes if outcome.quantiles is not None]
     converged = np.array([outcome.converged for outcome in outcomes])
     missed = int((~converged).sum())
+    ending = "interrupted, " if interrupted else ""
     return _panel(
         model, series, q, variances, np.array([outcome.elbo for outcome in outcomes]), converged,
         np.array([outcome.iterations for outcome in outcomes]), numbers, shared=False,
-        message=f"{missed} series not converged" if missed else "all converged",
+        message=f"{ending}{missed} series not converged" if missed else "all converged",
         quantiles=np.stack(tables, axis=1) if len(tables) == len(series) else None,
     )  # fmt: skip
 
