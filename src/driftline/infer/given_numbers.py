@@ -126,10 +126,10 @@ def fit_points(
         steps: The steps of which the densities are kept, increasing; None for all. Of a long path, the fits
             at many points would not fit into memory.
     """
-    steps = None if steps is None else jnp.asarray(steps)
+    kept = None if steps is None else jnp.asarray(steps)
     if not numbers:
-        return jax.tree.map(lambda leaf: leaf[None], _fit_point({}, q, model, observations, steps))
-    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations, steps)
+        return jax.tree.map(lambda leaf: leaf[None], _fit_point({}, q, model, observations, kept))
+    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations, kept)
 
 
 @eqx.filter_jit

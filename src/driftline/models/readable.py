@@ -2,8 +2,8 @@
 
 from typing import Any
 
-import jax
 import numpy as np
+from jax.core import Tracer
 
 
 def refuse_unreadable(what: str, x: Any) -> None:
@@ -19,7 +19,7 @@ def refuse_unreadable(what: str, x: Any) -> None:
         raise TypeError(f"{what} is a set, which has no order; pass a list or an array with time first")
     if hasattr(x, "__iter__") and not hasattr(x, "__getitem__") and not hasattr(x, "__array__"):
         raise TypeError(f"{what} is a {type(x).__name__}, which is read as it goes; pass list(...) of it")
-    if any(isinstance(entry, jax.core.Tracer) for entry in (x if isinstance(x, list | tuple) else [x])):
+    if any(isinstance(entry, Tracer) for entry in (x if isinstance(x, list | tuple) else [x])):
         raise TypeError(
             f"{what} is traced by JAX, but a fit cannot be part of jax.jit, jax.grad or jax.vmap, because it "
             "decides by values; call it outside of them"
