@@ -1,3 +1,4 @@
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas
@@ -208,6 +209,62 @@ def test_what_cannot_be_predicted_is_said(tmp_path):
     exposed = dl.fit(dl.Model(dl.RandomWalk(), dl.Poisson(exposure=[1.0, 2.0])), [1, 2])
     with pytest.raises(ValueError, match="such as an exposure"):
         exposed.forecast(1)
+
+
+@pytest.mark.parametrize(
+    ("likelihood", "x", "message"),
+    [
+        (dl.Poisson(), [-1.0, 2.0], "observation -1 at step 0 is impossible: Poisson takes whole numbers"),
+        (dl.Poisson(), [1.0, 2.5], "observation 2.5 at step 1 is impossible"),
+        (dl.Poisson(), [1.0, np.inf], "observation inf at step 1 is infinite"),
+        (dl.Poisson(), [1.0, "two"], "observation 'two' at step 1 is not a number"),
+        (dl.Binomial(3), [1.0, 4.0], "more successes than trials"),
+    ],
+)
+def test_what_cannot_be_observed_has_no_density(likelihood, x, message):
+    ahead = dl.fit(dl.Model(dl.RandomWalk(), likelihood), [1, 2, 3]).forecast(2)
+    with pytest.raises((TypeError, ValueError), match=message):
+        ahead.log_density(x)
+
+
+def test_a_return_of_nothing_has_a_density():
+    ahead = dl.fit(dl.Model(dl.RandomWalk(), dl.LogVolatility()), [0.1, -0.2, 0.3]).forecast(1)
+    draws = ahead.sample(200_000)[:, 0]
+    terms = stats.norm(0, np.exp(draws / 2)).pdf(0.0)
+    found = np.exp(ahead.log_density([0.0])[0])
+    assert abs(found - terms.mean()) < 5 * terms.std() / np.sqrt(len(terms))
+
+
+@pytest.mark.parametrize("steps", [2.5, True, "3", 2.0])
+def test_a_number_of_steps_is_whole(returning, steps):
+    with pytest.raises(TypeError, match="forecast takes a whole number of steps, got"):
+        returning[0].forecast(steps)
+
+
+def test_times_are_asked_for_as_the_series_has_them(returning):
+    model = dl.Model(dl.RandomWalk(), dl.Gaussian())
+    dated = dl.fit(model, [1.0, 2.0], times=["2024-01-01", "2024-01-02"])
+    for ask in (dated.at, lambda times: dated.forecast(times=times)):
+        with pytest.raises(
+            TypeError, match="has dates such as 2024-01-02, but numbers such as 5 are asked for"
+        ):
+            ask([5])
+    with pytest.raises(
+        TypeError, match="has numbers such as 5.0, but dates such as 2024-01-01 are asked for"
+    ):
+        returning[0].at(["2024-01-01"])
+    with pytest.raises(ValueError, match="times must be finite, but that of step 1 is nan"):
+        returning[0].at([1.0, np.nan])
+    with pytest.raises(TypeError, match="times is a generator"):
+        returning[0].at(time for time in (1.0, 2.0))
+    assert dated.at("2024-01-03").mean.shape == (1,)
+
+
+def test_only_the_steps_that_are_asked_for_are_kept(returning):
+    post, *_ = returning
+    for asked, kept in (([7.0], 1), ([0.5, 0.5, -1.0], 2)):
+        leaves = jax.tree.leaves(post.at(asked)._members)
+        assert max(leaf.shape[1] for leaf in leaves) == kept
 
 
 def test_blocks_are_predicted_as_blocks():

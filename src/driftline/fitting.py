@@ -10,12 +10,11 @@ from driftline.infer import bbvi, climb, integrate, kalman, newton
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.infer.start import begin, starting_family, without_correlations
-from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.observations import as_times, as_values, observe, pad
 from driftline.models.panels import as_panel, is_panel
-from driftline.models.parameters import learnt, with_values
-from driftline.panel_fitting import fit_panel
+from driftline.models.parameters import at_start, learnt, with_values
+from driftline.panel_fitting import fit_panel, learnt_numbers
 from driftline.posterior import Posterior
 
 SETTINGS = {"newton": newton.Settings, "bbvi": bbvi.Settings, "mean-field": bbvi.Settings, "exact": None}
@@ -38,16 +37,17 @@ def fit(
 ) -> Any:
     """Fit a model to a series, or to each of many.
 
-    Runs in double precision without touching JAX's global settings. Ctrl-C returns the best state so far;
-    only a panel with fixed numbers, which takes seconds, is given up.
+    Runs in double precision without touching JAX's global settings. Ctrl-C returns the best state so far,
+    not converged and with a message that says so. Before the first step, and for a panel with fixed numbers,
+    which takes seconds, there is none, and the fit is given up.
 
     Args:
         model: The model, such as `dl.Model(dl.RandomWalk(0.1), dl.Poisson())`.
         x: The series: array, list, pandas or polars Series, time first. NaN or None = not observed.
             A matrix or a frame with a column for each of many series, or a dict of them, which may differ
             in length and times, is a panel.
-        times: Numbers or dates of the steps, increasing; None for equal steps, or for the dates of a
-            pandas index. Dates with a time zone become those of UTC.
+        times: Numbers or dates of the steps, increasing; None for those of a pandas index, whose text must
+            be dates, or else for equal steps. Dates with a time zone become those of UTC.
         time_unit: What one unit of time is if `times` are dates, such as `np.timedelta64(1, "D")`;
             None for their median gap, in a panel for the median of all gaps of all series.
         method: "newton" (natural-gradient steps: fast, deterministic), "bbvi" (the paper), "mean-field"
@@ -74,17 +74,18 @@ def fit(
         (5,)
     """
     settings = _settings(model, method, structure, seed, parameters, options)
-    if is_panel(x, model.likelihood, model.prior.shape):
+    plain = at_start(model)  # the user's functions never meet a mark
+    if is_panel(x, plain.likelihood, plain.prior.shape):
         series = as_panel(x, times, time_unit)
         return fit_panel(model, series, settings, method, structure, progress, parameters, shared=shared)
     values = as_values(x)
     labels, gaps, unit = as_times(times, x, len(values), time_unit)
     with jax.enable_x64(True):
-        observations = observe(values, gaps, model.likelihood, model.prior.shape)
+        observations = observe(values, gaps, plain.likelihood, plain.prior.shape)
         supports = {place: number.support for place, number in learnt(model).items()}
         if supports:
             learning = _run_learning(model, observations, structure, settings, progress, parameters)
-            outcome, numbers = learning.outcome, _numbers(learning)
+            outcome, numbers = learning.outcome, learnt_numbers(model, learning)
             model = with_values(model, {place: number.mean for place, number in numbers.items()})
         else:
             outcome, numbers = _run(model, observations, method, structure, settings, seed, progress), {}
@@ -168,10 +169,6 @@ def _run_learning(model, observations, structure, settings, progress, parameters
     if quantiles is not None:
         quantiles = quantiles[:, :num_steps]
     return learning._replace(outcome=dataclasses.replace(learning.outcome, q=q, quantiles=quantiles))
-
-
-def _numbers(learning) -> dict[str, LearntNumber]:
-    return {place: LearntNumber(values, learning.weights) for place, values in learning.values.items()}
 
 
 def _first(q, num_steps):

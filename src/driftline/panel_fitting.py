@@ -12,7 +12,7 @@ from driftline.infer.progress import Reporter
 from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.panels import Series, observe_panel
-from driftline.models.parameters import learnt, with_values
+from driftline.models.parameters import at_start, learnt, places_of, with_values
 from driftline.panel import Panel
 
 
@@ -34,12 +34,18 @@ def fit_panel(
             f"{structure!r}; fit the series one by one for that"
         )
     with jax.enable_x64(True):
-        observations = observe_panel(series, model.likelihood, model.prior.shape)
+        observations = observe_panel(series, at_start(model).likelihood, model.prior.shape)
         if not learnt(model):
             return _with_fixed_numbers(model, series, observations, settings, progress)
         if shared:
             return _with_shared_numbers(model, series, observations, settings, progress, parameters)
         return _with_numbers_of_their_own(model, series, observations, settings, progress, parameters)
+
+
+def learnt_numbers(model: Model, learning: integrate.Learning) -> dict[str, LearntNumber]:
+    """What was learnt, under all places of each number."""
+    found = {place: LearntNumber(values, learning.weights) for place, values in learning.values.items()}
+    return {other: number for place, number in found.items() for other in places_of(model, place)}
 
 
 def _with_fixed_numbers(model, series, observations, settings, progress):
@@ -68,7 +74,7 @@ def _with_shared_numbers(model, series, observations, settings, progress, parame
         mode=parameters,
         reporter=reporter,
     )
-    numbers = {place: LearntNumber(values, learning.weights) for place, values in learning.values.items()}
+    numbers = learnt_numbers(model, learning)
     fixed = with_values(model, {place: number.mean for place, number in numbers.items()})
     fits = side_by_side.maximise(fixed, observations, settings, Reporter("newton", len(series), False))
     q, outcome = learning.outcome.q, learning.outcome
@@ -85,25 +91,25 @@ def _with_numbers_of_their_own(model, series, observations, settings, progress, 
         Reporter("learning", climb.MOST_CLIMBS, progress),
         Reporter("averaging", len(series), progress),
     )
-    outcomes, numbers = [], {}
+    outcomes, numbers, interrupted = [], {}, False
     every = integrate.learn_numbers_of_each(
         model, observations, lambda model: side_by_side.start(model, observations), settings,
         mode=parameters, names=[one.name for one in series], reporters=reporters,
     )  # fmt: skip
     for one, learning in zip(series, every, strict=True):
         outcomes.append(learning.outcome)
-        numbers[one.name] = {
-            name: LearntNumber(values, learning.weights) for name, values in learning.values.items()
-        }
+        interrupted |= learning.interrupted
+        numbers[one.name] = learnt_numbers(model, learning)
     q = jax.tree.map(lambda *leaves: np.stack(leaves), *(outcome.q for outcome in outcomes))
     variances = side_by_side.variances(q)
     tables = [outcome.quantiles for outcome in outcomes if outcome.quantiles is not None]
     converged = np.array([outcome.converged for outcome in outcomes])
     missed = int((~converged).sum())
+    ending = "interrupted, " if interrupted else ""
     return _panel(
         model, series, q, variances, np.array([outcome.elbo for outcome in outcomes]), converged,
         np.array([outcome.iterations for outcome in outcomes]), numbers, shared=False,
-        message=f"{missed} series not converged" if missed else "all converged",
+        message=f"{ending}{missed} series not converged" if missed else "all converged",
         quantiles=np.stack(tables, axis=1) if len(tables) == len(series) else None,
     )  # fmt: skip
 

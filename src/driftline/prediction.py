@@ -25,10 +25,11 @@ from driftline.intervals import central
 from driftline.learnt import LearntNumber
 from driftline.models.likelihoods import is_per_step
 from driftline.models.model import Model
-from driftline.models.observations import as_times, merged, observe, pad
+from driftline.models.observations import as_numbers, as_times, merged, observe, pad
 from driftline.models.parameters import numbers_of, with_values
 
 POINTS_AT_ONCE = 1 << 13  # of the learnt numbers, times observations
+NUMBERS_AT_ONCE = 1 << 22  # of the paths that are drawn side by side
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -47,8 +48,8 @@ class Prediction:
     _model: Model
     _numbers: dict[str, np.ndarray]
     _weights: np.ndarray
-    _members: AbstractFamily  # one fit of the whole path for each point of the learnt numbers
-    _steps: np.ndarray  # where the times lie in it
+    _members: AbstractFamily  # of the times in order, for each point of the learnt numbers
+    _steps: np.ndarray  # where the times lie in them
     _quantiles: np.ndarray | None  # at `intervals.SCORES`; None for a single point
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -67,17 +68,21 @@ class Prediction:
             return np.array(_simulate(jr.split(key, n), self._model, numbers, paths))
 
     def log_density(self, x: Any) -> np.ndarray:
-        """Log predictive density of every observation at these times, each on its own; NaN where x is."""
-        x = np.asarray(x, dtype=np.float64)
+        """Log predictive density of every observation at these times, each on its own; NaN where x is.
+
+        An observation that the likelihood gives no density to is refused, as in `dl.fit`.
+        """
         if not is_elementwise(self._model):
             raise ValueError(
                 f"{type(self._model.likelihood).__name__} sees a step as a whole, so that no observation has "
                 "a density of its own; score draws from post.forecast(...).sample(n) yourself"
             )
+        x = as_numbers(x)
         if x.shape != self.mean.shape:
             raise ValueError(
                 f"x has shape {x.shape}, but the prediction has one number for each of {self.mean.shape}"
             )
+        self._model.likelihood.check(x)
         missing = np.isnan(x)
         if missing.all():
             return x
@@ -135,10 +140,10 @@ def predict(
         _, gaps, _ = as_times(everything, None, len(everything), unit)
         observations = pad(observe(longer, gaps, model.likelihood, model.prior.shape), model.likelihood)
         q = starting_family(model, begin(model, observations), observations, structure)
-        fits = fit_points(model, observations, numbers, q)
+        asked, steps = np.unique(places[len(times) :], return_inverse=True)
+        fits = fit_points(model, observations, numbers, q, asked)
         _check(fits)
         members = fits.q
-        steps = places[len(times) :]
         mean, sd, quantiles = _mixture(members, jnp.asarray(weights), jnp.asarray(steps))
     return Prediction(
         new_times, np.asarray(mean), np.asarray(sd), model, numbers, weights, members, steps,
@@ -189,7 +194,8 @@ def _draw(keys, points, members, steps):
     def one(key, point):
         return jax.tree.map(lambda leaf: leaf[point], members).sample(key).path[steps]
 
-    return jax.vmap(one)(keys, points)
+    batch = max(1, NUMBERS_AT_ONCE // members.mean[0].size)
+    return jax.lax.map(lambda pair: one(*pair), (keys, points), batch_size=min(batch, len(points)))
 
 
 @eqx.filter_jit

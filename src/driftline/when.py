@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from driftline.models.model import Model
-from driftline.models.observations import as_labels
+from driftline.models.observations import as_labels, check_finite
 
 
 def times_ahead(model: Model, own: np.ndarray, steps: int | None, times: Any) -> np.ndarray:
@@ -26,7 +26,7 @@ def times_ahead(model: Model, own: np.ndarray, steps: int | None, times: Any) ->
             raise ValueError(f"forecast looks at least one step ahead, got {steps}")
         return own[-1] + np.arange(1, steps + 1) * median_gap(own)
     _check_knows_time(model)
-    ahead = np.atleast_1d(as_labels(times))
+    ahead = _new_times(own, times)
     if not np.all(ahead > own[-1]):
         raise ValueError(f"forecast looks ahead of {own[-1]}; use post.at(times) before it")
     return ahead
@@ -41,7 +41,7 @@ def times_between(model: Model, own: np.ndarray, times: Any) -> np.ndarray:
         times: In any order.
     """
     _check_knows_time(model)
-    new_times = np.atleast_1d(as_labels(times))
+    new_times = _new_times(own, times)
     if not model.prior.stationary and np.any(new_times < own[0]):
         raise ValueError(
             f"{type(model.prior).__name__} begins at the first step, {own[0]}, and says nothing of "
@@ -85,3 +85,19 @@ def _check_knows_time(model):
             f"{type(model.prior).__name__} counts steps and does not know times between them; use a prior in "
             "continuous time, such as OrnsteinUhlenbeck, or forecast whole steps"
         )
+
+
+def _new_times(own, times):
+    """Times to predict at, of the same kind as those of the series."""
+    new_times = np.atleast_1d(as_labels(times))
+    dates = own.dtype.kind == "M"
+    if (new_times.dtype.kind == "M") != dates:
+        kind, other = ("dates", "numbers") if dates else ("numbers", "dates")
+        raise TypeError(
+            f"the series has {kind} such as {own[-1]}, but {other} such as {new_times.flat[0]} are asked "
+            f"for; ask for {kind}"
+        )
+    if new_times.ndim != 1 or not new_times.size:
+        raise ValueError(f"times to predict at are one list of them, got shape {new_times.shape}")
+    check_finite(new_times, "times")
+    return new_times

@@ -1,5 +1,6 @@
 import datetime
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pandas
@@ -108,11 +109,44 @@ def test_a_time_zone_that_changes_its_clocks_does_not_change_the_gaps():
     assert labels[0] == np.datetime64("2024-03-29T23:00")
 
 
-@pytest.mark.parametrize("index", [["a", "b", "c"], [7, 8, 9], [0.5, 1.5, 4.0]])
-def test_an_index_of_anything_else_is_not_looked_at(index):
+@pytest.mark.parametrize("index", [[7, 8, 10], [0.5, 1.5, 4.0], range(2, 8, 2)])
+def test_a_pandas_index_of_numbers_is_used(index):
     labels, gaps, unit = as_times(None, pandas.Series(np.arange(3.0), index=index), 3)
-    np.testing.assert_array_equal(labels, [0, 1, 2])
+    np.testing.assert_array_equal(labels, list(index))
+    np.testing.assert_allclose(gaps, np.diff(list(index)))
     assert unit is None
+
+
+@pytest.mark.parametrize("dtype", [object, "string"])
+def test_a_pandas_index_of_text_is_used_if_it_is_dates(dtype):
+    index = pandas.Index(DAYS, dtype=dtype)
+    labels, gaps, unit = as_times(None, pandas.Series(np.arange(4.0), index=index), 4)
+    np.testing.assert_array_equal(labels, np.array(DAYS, dtype="datetime64"))
+    np.testing.assert_allclose(gaps, [1.0, 1.0, 3.0])
+    assert unit == np.timedelta64(1, "D")
+
+
+@pytest.mark.parametrize(
+    ("index", "message"),
+    [
+        (["a", "b", "c"], "holds text, and that of step 0, 'a', is not a date .* pass times="),
+        (["2024-01-01", "2024-01-02", "total"], "that of step 2, 'total', is not a date"),
+        (
+            [3, 1, 2],
+            "index of the series must increase, but step 1 is at 1 and .* before it at 3.*times=range",
+        ),
+        ([0, 1, 1], "index of the series must increase, but step 2 is at 1"),
+        (pandas.to_datetime(["2024-01-02", "2024-01-01", "2024-01-03"]), "step 1 is at 2024-01-01"),
+        (["2024-01-02", "2024-01-02", "2024-01-03"], "step 1 is at 2024-01-02"),
+        ([0.0, np.nan, 2.0], "index of the series must be finite, but that of step 1 is nan"),
+        ([True, False, True], "holds bool such as .*True.*, neither numbers nor dates"),
+        (pandas.MultiIndex.from_tuples([(1, 2), (1, 3), (2, 1)]), "holds tuple such as"),
+        (pandas.to_timedelta([1, 2, 3], "D"), "neither numbers nor dates"),
+    ],
+)
+def test_an_index_that_tells_no_time_is_refused_by_name(index, message):
+    with pytest.raises((TypeError, ValueError), match=message):
+        as_times(None, pandas.Series(np.arange(3.0), index=index), 3)
 
 
 @pytest.mark.parametrize("resolution", ["Y", "M", "D", "s", "us"])
@@ -175,11 +209,31 @@ def test_single_elements_may_be_missing():
         ([None, np.nan], "all 2 steps of the series are missing"),
         ([1.0, np.inf], "observation inf at step 1 is infinite; put NaN"),
         ([1.0, "two"], "observation 'two' at step 1 is not a number"),
+        ([1.0, 2j], "observation 2j at step 1 is not a number"),
+        (np.array([1.0, object()], dtype=object), "observation <object .* at step 1 is not a number"),
+        ((value for value in (1.0, 2.0)), r"the series is a generator, .* pass list\(...\)"),
+        (iter([1.0, 2.0]), "the series is a list_iterator"),
+        (map(float, [1, 2]), "the series is a map"),
+        ({1: 2.0}.values(), "the series is a dict_values"),
+        ({1.0, 2.0}, "the series is a set, which has no order"),
+        ("1, 2", "the series is text, '1, 2'"),
+        ([[1.0, 2.0], [3.0]], "the series has 2 values at step 0, but 1 values at step 1; .* into a dict"),
+        ([1.0, [2.0, 3.0]], "the series has one value at step 0, but 2 values at step 1"),
+        ([[[1.0], [2.0]], [[1.0], [2.0, 3.0]]], "step 1 of the series has 1 values at step 0, but 2"),
     ],
 )
 def test_series_that_cannot_be_used_are_refused(x, message):
     with pytest.raises((TypeError, ValueError), match=message):
-        as_values(x)
+        dl.fit(dl.Model(dl.RandomWalk(), dl.Gaussian()), x)
+
+
+@pytest.mark.parametrize("transform", [jax.jit, jax.vmap])
+def test_a_fit_inside_a_transformation_is_refused(transform):
+    model = dl.Model(dl.RandomWalk(), dl.Gaussian())
+    with pytest.raises(TypeError, match=r"the series is traced by JAX, .* call it outside"):
+        transform(lambda x: dl.fit(model, x).mean)(jnp.ones((3, 2)))
+    with pytest.raises(TypeError, match=r"times is traced by JAX"):
+        transform(lambda times: dl.fit(model, [1.0, 2.0], times=times).mean)(jnp.ones((2, 2)))
 
 
 @pytest.mark.parametrize(
@@ -193,6 +247,11 @@ def test_series_that_cannot_be_used_are_refused(x, message):
         (np.array(["2024-01-01", "NaT", "2024-01-03"], "datetime64[D]"), "that of step 1 is NaT"),
         (["2024-01-01", "yesterday", "2024-01-03"], "neither numbers nor dates"),
         ([True, False, True], "times must be numbers or dates"),
+        ((step for step in range(3)), "times is a generator"),
+        ({0, 1, 2}, "times is a set, which has no order"),
+        ("012", "times is text, '012'"),
+        ([0, 1, [2]], "times has one value at step 0, but 1 values at step 2"),
+        ([0, 1, 2j], "times must be numbers or dates, got complex128"),
         ([datetime.date(2024, 1, 1), "soon", None], "got object such as 'soon'"),
         (
             [

@@ -104,31 +104,81 @@ def flat(*_):
 
 
 @pytest.mark.parametrize(
-    ("params", "message"),
+    ("params", "places"),
     [
-        ({"a": {"b": dl.learn(1.0)}}, r"at params\['a'\]\['b'\] is not found there; make it an entry"),
-        ({"a": (1.0, dl.learn(1.0))}, r"at params\['a'\]\[1\] is not found there"),
-        ((dl.learn(1.0),), r"at params\[0\] is not found there"),
-        ({0: dl.learn(1.0)}, r"at params\[0\] is not found there"),
-        ({"params": dl.learn(1.0)}, r"at params\['params'\] is called like a part"),
-        ({"simulate": dl.learn(1.0)}, r"at params\['simulate'\] is called like a part"),
+        (dl.learn(1.0), ["params"]),
+        ({"a": dl.learn(1.0), "b": 2.0}, ["a"]),
+        ({"noise": {"scale": dl.learn(1.0)}}, ["noise.scale"]),
+        ({"rates": [dl.learn(1.0), 2.0, dl.learn(3.0)]}, ["rates[0]", "rates[2]"]),
+        ((dl.learn(1.0), {"a": dl.learn(2.0)}), ["params[0]", "params[1].a"]),
+        ({0: dl.learn(1.0)}, ["params[0]"]),
+        ({"a.b": dl.learn(1.0), "a": {"b": dl.learn(2.0)}}, ["a.b", "params['a.b']"]),
+        ({"params": dl.learn(1.0)}, ["params.params"]),
+        ({"simulate": dl.learn(1.0)}, ["simulate"]),
+    ],
+    ids=str,
+)
+def test_learnt_numbers_of_a_function_are_found_wherever_they_stand(params, places):
+    for model, part in (
+        (dl.Model(dl.RandomWalk(), dl.Likelihood(flat, params=params)), "likelihood"),
+        (dl.Model(dl.MarkovPrior(flat, flat, params=params), dl.Poisson()), "prior"),
+    ):
+        numbers = learnt(model)
+        assert sorted(numbers) == sorted(f"{part}{'' if p[0] == '[' else '.'}{p}" for p in places)
+        filled = with_values(model, {place: 7.0 + i for i, place in enumerate(numbers)})
+        assert learnt(filled) == {}
+        kept = [leaf for leaf in jax.tree.leaves(params) if not hasattr(leaf, "support")]
+        found = [float(leaf) for leaf in jax.tree.leaves(getattr(filled, part).params)]
+        assert sorted(found) == sorted([*kept, *(7.0 + i for i in range(len(numbers)))])
+
+
+def test_a_number_of_a_function_is_not_taken_for_a_field_of_its_name():
+    prior = dl.MarkovPrior(flat, flat, start=dl.learn(0.5), params={"start": 2.0, "initial": dl.learn(3.0)})
+    model = dl.Model(prior, dl.Poisson())
+    assert list(learnt(model)) == ["prior.params.initial", "prior.start"]
+    filled = with_values(model, {"prior.params.initial": 4.0, "prior.start": 1.0})
+    assert (filled.prior.start, filled.prior.params["start"], filled.prior.initial) == (1.0, 2.0, flat)
+
+
+def test_a_place_that_is_not_there_is_named():
+    with pytest.raises(ValueError, match=r"no number at 'prior.size'; it has prior.mean, prior.decay"):
+        with_values(dl.Model(dl.AR1(), dl.Poisson()), {"prior.mean": 1.0, "prior.size": 2.0})
+
+
+def test_one_mark_in_several_places_is_one_number():
+    one = dl.learn(0.5, prior=lambda v: -v)
+    model = dl.Model(
+        dl.AR1(decay=one, scale=one), dl.Likelihood(lambda x, z, p: p[0] * x, params=[one, dl.learn(0.5)])
+    )
+    numbers = learnt(model)
+    assert list(numbers) == ["prior.decay", "likelihood.params[1]"]
+    support = numbers["prior.decay"].support
+    assert (support.lower, support.upper) == (0.0, 1.0)  # what a scale and a decay both allow
+    filled = with_values(model, {"prior.decay": 0.25})
+    assert (filled.prior.decay, filled.prior.scale, filled.likelihood.params[0]) == (0.25,) * 3
+    again = with_values(filled, {"prior.decay": 0.75})  # as the fit does, whose model has no marks any more
+    assert (again.prior.decay, again.prior.scale, again.likelihood.params[0]) == (0.75,) * 3
+
+
+def test_marks_of_the_same_kind_are_different_numbers():
+    model = dl.Model(dl.RandomWalk(dl.learn(1.0)), dl.Gaussian(dl.learn(1.0)))
+    assert list(learnt(model)) == ["prior.scale", "likelihood.scale"]
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: dl.RandomWalk([dl.learn(0.1), dl.learn(0.2)], shape=(2,)),
+        lambda: dl.Likelihood(flat, params={"a": np.array([dl.learn(0.1), 0.2], dtype=object)}),
     ],
 )
-def test_learnt_numbers_that_would_not_be_found_are_refused(params, message):
-    with pytest.raises(ValueError, match=r"Likelihood\(params=...\): the number .*" + message):
-        dl.Likelihood(flat, params=params)
-    with pytest.raises(ValueError, match=r"MarkovPrior\(params=...\): the number .*" + message):
-        dl.MarkovPrior(flat, flat, params=params)
+def test_an_array_of_marks_is_refused_with_the_remedy(build):
+    with pytest.raises(TypeError, match=r"make it one mark of an array, dl.learn\(\[0.1, 0.2\]"):
+        build()
 
 
-def test_a_learnt_number_is_not_taken_for_a_function():
-    with pytest.raises(ValueError, match=r"params\['initial'\] is called like a part of MarkovPrior itself"):
-        dl.MarkovPrior(flat, flat, params={"initial": dl.learn(0.0)})
-    fixed = dl.MarkovPrior(flat, flat, params={"initial": 0.0, "more": {"b": (1.0, 2.0)}})
-    assert learnt(dl.Model(fixed, dl.Poisson())) == {}
-
-
-def test_a_single_learnt_number_may_be_all_that_a_function_takes():
-    model = dl.Model(dl.MarkovPrior(flat, flat, params=dl.learn(0.5)), dl.Poisson())
-    assert list(learnt(model)) == ["prior.params"]
-    assert with_values(model, {"prior.params": 2.0}).prior.params == 2.0
+def test_what_is_not_a_number_is_named():
+    with pytest.raises(
+        TypeError, match=r"Likelihood\(params=...\): the entry params\['kind'\] is not a number"
+    ):
+        dl.Likelihood(flat, params={"kind": "steep"})

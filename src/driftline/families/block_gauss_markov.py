@@ -3,7 +3,7 @@
 import math
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from driftline.families.base import AbstractFamily, mirror_step
 from driftline.linalg import block_bidiagonal, block_tridiagonal, small
@@ -68,6 +68,10 @@ class BlockGaussMarkov(AbstractFamily):
     ) -> tuple[Float[Array, " T *shape"], Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
         r"""The natural parameters: $\Lambda\mu$, then diagonal and off-diagonal blocks of $\Lambda$."""
         return (self.whiten_transposed(self.whiten(self.mean)), *self.precision())
+
+    def at_steps(self, steps: Int[Array, " S"]) -> "BlockGaussMarkov":
+        """The density of some steps alone, in increasing order; it is a member again."""
+        return type(self)(self.mean[steps], *block_tridiagonal.marginal_factor(self.diag, self.upper, steps))
 
     def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
         """See `AbstractFamily`."""

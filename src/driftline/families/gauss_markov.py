@@ -1,7 +1,7 @@
 """The paper's family: a Gaussian with a tridiagonal precision, one chain per element of `shape`."""
 
 import jax.numpy as jnp
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from driftline.families.base import AbstractFamily, mirror_step
 from driftline.linalg import bidiagonal, tridiagonal
@@ -64,6 +64,10 @@ class GaussMarkov(AbstractFamily):
     ) -> tuple[Float[Array, " T *shape"], Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
         r"""The natural parameters: $\Lambda\mu$, then diagonal and off-diagonal of $\Lambda$."""
         return (self.whiten_transposed(self.whiten(self.mean)), *self.precision())
+
+    def at_steps(self, steps: Int[Array, " S"]) -> "GaussMarkov":
+        """The density of some steps alone, in increasing order; it is a member again."""
+        return type(self)(self.mean[steps], *bidiagonal.marginal_factor(self.diag, self.upper, steps))
 
     def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
         """See `AbstractFamily`."""

@@ -143,6 +143,8 @@ def maximise(
     try:
         q, converged, message = _stages(run, q)
     except KeyboardInterrupt:
+        if not run.iteration:  # the start is not a fit
+            raise
         q, converged, message = run.best(q, key_elbo), False, f"interrupted after {run.iteration} steps"
     reporter.close()
     elbo, error = map(float, _final_elbo(model, observations, q, key_elbo))

@@ -44,6 +44,8 @@ def climb(
 ) -> Summits:
     """Quasi-Newton ascents; every fit of a path starts from the one before.
 
+    A `KeyboardInterrupt` ends them where they are, unless nothing has moved yet: that is not a result.
+
     Where the moves become small, the true curvature decides whether this is the top or only a ridge that
     the gathered curvature knows too little of.
 
@@ -59,7 +61,7 @@ def climb(
     steepness = np.linalg.norm(best.gradient, axis=1)
     inverses = 0.1 * np.eye(raws.shape[1]) / np.maximum(1.0, steepness)[:, None, None]
     going, reached = np.ones(len(raws), bool), np.zeros(len(raws), bool)
-    climbs, interrupted = np.zeros(len(raws), int), False
+    climbs, made, interrupted = np.zeros(len(raws), int), np.zeros(len(raws), int), False
     try:
         while going.any():
             flat = going & (climbs >= 2) & (_rises(inverses, best.gradient) < CLIMB_TOLERANCE)
@@ -77,14 +79,16 @@ def climb(
                 for i in np.flatnonzero(rose):
                     inverses[i] = _updated(inverses[i], steps[i], falls[i], climbs[i])
                 going &= ~moving | (rose & (climbs < MOST_CLIMBS))
-                raws, best = raws + steps, new
+                raws, best, made = raws + steps, new, climbs.copy()
                 steepness = float(np.sqrt(np.mean(best.gradient**2)))
                 reporter.update(int(climbs.max()), float(best.elbo.sum()), steepness)
         if not reached.all():
             inverses[~reached] = _covariances(raws, best, fit, inverses)[0][~reached]
     except KeyboardInterrupt:
+        if not made.any():
+            raise
         interrupted = True
-    return Summits(raws, best, inverses, climbs, reached, np.full(len(raws), interrupted))
+    return Summits(raws, best, inverses, made, reached, np.full(len(raws), interrupted))
 
 
 def _moves(inverses, gradients):

@@ -222,7 +222,8 @@ def _tempered(fit: Judged, near, seed):
     sd = np.sqrt(weights @ (raws - center) ** 2)
     standard = (np.asarray(drawn.raw) - center) / np.where(sd > 0, sd, 1.0)
     numbers = {place: standard[..., part] for place, part in fit.layout.parts().items()}
-    off = worst(np.asarray(drawn.path), fit.q, fit.mean, fit.sd, numbers)
+    white = np.asarray(end.positions.noise) if numbers else None
+    off = worst(np.asarray(drawn.path), fit.q, fit.mean, fit.sd, white=white, numbers=numbers)
     return *_from_filters(np.asarray(end.log_evidence)), off, bool(end.reached)
 
 

@@ -47,7 +47,13 @@ class _Columns(NamedTuple):
 
 
 def worst(
-    paths: np.ndarray, q: AbstractFamily, mean: np.ndarray, sd: np.ndarray, numbers: dict[str, np.ndarray]
+    paths: np.ndarray,
+    q: AbstractFamily,
+    mean: np.ndarray,
+    sd: np.ndarray,
+    *,
+    white: np.ndarray | None = None,
+    numbers: dict[str, np.ndarray],
 ) -> Worst:
     """Hold draws of the posterior against a fit.
 
@@ -56,11 +62,15 @@ def worst(
         q: The fit.
         mean: Its mean.
         sd: Its standard deviations.
+        white: The draws in coordinates in which the fit is a standard normal; None for those of `q`. With
+            learnt numbers `q` has only some moments of the fit, which is a mixture.
         numbers: Draws of the learnt numbers, already standardised by what the fit says of them.
     """
     steps = ((paths - mean) / sd).reshape(*paths.shape[:2], -1)
     every = [_Columns(steps, _step_names(mean.shape))]
-    white = np.asarray(_whitened(q, jnp.asarray(paths - mean))).reshape(steps.shape)
+    if white is None:
+        white = np.asarray(_whitened(q, jnp.asarray(paths - mean)))
+    white = white.reshape(steps.shape)
     half = len(paths) // 2
     for sought, judged in ((slice(half), slice(half, None)), (slice(half, None), slice(half))):
         every.append(_singled_out(white[sought], white[judged]))

@@ -114,20 +114,37 @@ def fit_points(
     observations: Observations,
     numbers: dict[str, np.ndarray],
     q: AbstractFamily,
+    steps: np.ndarray | None = None,
 ) -> newton.State:
-    """Fit the path once for every point of the learnt numbers; returns the fits with a leading axis."""
+    """Fit the path once for every point of the learnt numbers; returns the fits with a leading axis.
+
+    Args:
+        model: The model, with learnt numbers at any value.
+        observations: The series.
+        numbers: Values of each learnt number, with a leading axis for the points.
+        q: Where every fit starts.
+        steps: The steps of which the densities are kept, increasing; None for all. Of a long path, the fits
+            at many points would not fit into memory.
+    """
+    kept = None if steps is None else jnp.asarray(steps)
     if not numbers:
-        return jax.tree.map(lambda leaf: leaf[None], newton.refit(model, observations, q))
-    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations)
+        return jax.tree.map(lambda leaf: leaf[None], _fit_point({}, q, model, observations, kept))
+    return _fit_points(jax.tree.map(jnp.asarray, numbers), q, model, observations, kept)
 
 
 @eqx.filter_jit
-def _fit_points(numbers, q, template, observations):
+def _fit_points(numbers, q, template, observations, steps):
     def one(own):
-        return newton.refit(with_values(template, own), observations, q)
+        return _fit_point(own, q, template, observations, steps)
 
     num_points = len(next(iter(numbers.values())))
     return jax.lax.map(one, numbers, batch_size=min(at_once(q), num_points))
+
+
+@eqx.filter_jit
+def _fit_point(own, q, template, observations, steps):
+    state = newton.refit(with_values(template, own), observations, q)
+    return state if steps is None else state._replace(q=state.q.at_steps(steps), slope=None)
 
 
 def at_once(q):

@@ -89,6 +89,8 @@ def maximise(
             norm = float(jnp.sqrt(jnp.mean(state.slope.mean**2)))
             reporter.update(int(state.iteration), elbos[-1], norm)
     except KeyboardInterrupt:
+        if not int(state.iteration):  # the start is not a fit
+            raise
         message = f"interrupted after {int(state.iteration)} steps"
     reporter.close()
     if message.startswith("stalled"):

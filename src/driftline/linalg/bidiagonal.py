@@ -13,7 +13,7 @@ memory stays O(T), in forward and in reverse mode, to any order.
 
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from driftline.linalg.backend import by_backend
 
@@ -74,3 +74,30 @@ def solve_transposed(
 def log_det(diag: Float[Array, " T *shape"]) -> Float[Array, " *shape"]:
     """The logarithm of |det B|, one for each matrix of the batch."""
     return jnp.sum(jnp.log(jnp.abs(diag)), axis=0)
+
+
+def marginal_factor(
+    diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], steps: Int[Array, " S"]
+) -> tuple[Float[Array, " S *shape"], Float[Array, " S-1 *shape"]]:
+    r"""The factor of some steps of $x = B^{-1} \epsilon$ alone, in O(T): these are a chain again.
+
+    Given the next step that is kept, a step has a variance and a slope which add up and multiply on the way:
+
+    $$v_t = \nu_t^{-2} + g_t^2 v_{t+1}, \qquad s_t = g_t s_{t+1}, \qquad g_t = -\omega_t / \nu_t,$$
+
+    with $v_{t+1} = 0$ and $s_{t+1} = 1$ where step t+1 is kept. Nothing cancels.
+
+    Args:
+        diag: Diagonal of $B$.
+        upper: Superdiagonal of $B$.
+        steps: The steps to keep, increasing.
+    """
+    kept = jnp.zeros(len(diag), bool).at[steps].set(True)[1:]
+    kept = kept.reshape(-1, *(1 for _ in diag.shape[1:]))
+    gain = -upper / diag[:-1]
+    open_gain = jnp.where(kept, 0.0, gain)
+    ones, ends = jnp.ones_like(diag), jnp.zeros_like(diag).at[:-1].set(jnp.where(kept, gain, 0.0))
+    variances = solve(ones, -open_gain * open_gain, 1.0 / (diag * diag))[steps]
+    slopes = solve(ones, -open_gain, ends)[steps[:-1]]
+    factor = 1.0 / jnp.sqrt(variances)
+    return factor, -factor[:-1] * slopes

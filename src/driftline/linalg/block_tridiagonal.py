@@ -8,7 +8,7 @@ r"""Symmetric block tridiagonal matrices: product, Cholesky factor, and the band
 import jax
 import jax.numpy as jnp
 from jax import lax
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
 from driftline.linalg import block_bidiagonal, small
 from driftline.linalg.backend import by_backend
@@ -83,6 +83,22 @@ def band_of_inverse(
     gain = block_bidiagonal.gains(diag, upper)
     covariances = _solve_back_congruence(gain, inverse @ inverse.mT)
     return covariances, -gain @ covariances[1:]
+
+
+def marginal_factor(
+    diag: Float[Array, " T D D"], upper: Float[Array, " T-1 D D"], steps: Int[Array, " S"]
+) -> tuple[Float[Array, " S D D"], Float[Array, " S-1 D D"]]:
+    """The factor of some steps alone, as `bidiagonal.marginal_factor` with blocks for numbers."""
+    kept = jnp.zeros(len(diag), bool).at[steps].set(True)[1:, None, None]
+    identity = jnp.broadcast_to(jnp.eye(diag.shape[-1], dtype=diag.dtype), diag.shape)
+    inverse, gain = small.solve_upper(diag, identity), block_bidiagonal.gains(diag, upper)
+    open_gain = jnp.where(kept, 0.0, gain)
+    covariances = _solve_back_congruence(open_gain, inverse @ inverse.mT)[steps]
+    ends = jnp.zeros_like(diag).at[:-1].set(jnp.where(kept, -gain, 0.0))
+    columns = jax.vmap(block_bidiagonal.solve, (None, None, 2), 2)
+    slopes = columns(identity, open_gain, ends)[steps[:-1]]
+    factor = small.cholesky(small.solve_positive(covariances, identity[steps])).mT
+    return factor, -factor[:-1] @ slopes
 
 
 def _back_operator(gain, blocks):

@@ -19,8 +19,9 @@ class Likelihood(AbstractLikelihood):
     Args:
         function: `function(x, z)`, the log density of what is seen at one step given the whole path at
             that step. Must return a single number.
-        params: Numbers that the function takes as a last argument, as a dict. Changing their values
-            compiles nothing anew.
+        params: Numbers that the function takes as a last argument: one number, or dicts and lists of
+            numbers. Each may be marked with `dl.learn`; `params={"noise": {"scale": dl.learn(1.0)}}` is
+            learnt as `likelihood.noise.scale`. Changing their values compiles nothing anew.
         elementwise: Say True if every element of the path has an observation of its own. The function is
             then called with single numbers, and single elements may be missing. Otherwise a step is
             either seen as a whole or missing as a whole.
@@ -35,7 +36,7 @@ class Likelihood(AbstractLikelihood):
     def __init__(self, function, *, params=None, elementwise=False, draw=None):
         takes("the likelihood", function, ("x", "z"), 0 if params is None else 1)
         self.function = function
-        self.params = None if params is None else numbers(Likelihood, params)
+        self.params = None if params is None else numbers("Likelihood", params)
         self.elementwise = elementwise
         self.draw = draw
 

@@ -3,7 +3,6 @@
 Every number is kept as a float64 array, so that changing it compiles nothing anew.
 """
 
-import dataclasses
 import inspect
 from collections.abc import Callable
 
@@ -11,6 +10,10 @@ import jax
 import numpy as np
 
 from driftline.models.parameters import Learn, narrowed
+
+ARRAY_OF_LEARNT = (
+    "an array of numbers to be learnt; make it one mark of an array, dl.learn([0.1, 0.2], positive=True)"
+)
 
 
 def number(
@@ -39,6 +42,8 @@ def number(
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
+        if any(isinstance(leaf, Learn) for leaf in jax.tree.leaves(value)):
+            raise TypeError(f"{owner}({name}=...) is {ARRAY_OF_LEARNT}") from error
         raise TypeError(
             f"{owner}({name}=...) takes a number or an array of numbers, got {value!r}"
         ) from error
@@ -63,19 +68,26 @@ def shape_of(owner: str, shape: object) -> tuple[int, ...]:
     return tuple(int(size) for size in sizes)
 
 
-def numbers(owner: type, params: object) -> object:
+def numbers(owner: str, params: object) -> object:
     """The numbers that a user's function takes, as arrays, so that changing them compiles nothing anew.
 
     Args:
-        owner: The class that takes them; a number to be learnt has a place next to its fields.
-        params: What the user gave.
+        owner: The class that takes them, for the error message.
+        params: What the user gave: a number, or dicts and lists of numbers, some of them to be learnt.
     """
-    _check_places(owner, params)
-    return jax.tree.map(
-        lambda leaf: leaf if isinstance(leaf, Learn) else np.asarray(leaf),
-        params,
-        is_leaf=lambda leaf: isinstance(leaf, Learn),
-    )
+    return jax.tree_util.tree_map_with_path(lambda path, leaf: _entry(owner, path, leaf), params)
+
+
+def _entry(owner, path, leaf):
+    if isinstance(leaf, Learn):
+        return leaf
+    array = np.asarray(leaf)
+    if array.dtype.kind not in "biufc":
+        where = f"{owner}(params=...): the entry params{jax.tree_util.keystr(path)}"
+        if any(isinstance(entry, Learn) for entry in array.flat):
+            raise TypeError(f"{where} is {ARRAY_OF_LEARNT}")
+        raise TypeError(f"{where} is not a number or an array of numbers, but {leaf!r}")
+    return array
 
 
 def stretches_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -107,24 +119,3 @@ def takes(what: str, function: Callable, names: tuple[str, ...], num_extra: int)
         raise TypeError(f"{what} is called as function({', '.join(names)}): {error}") from error
     except ValueError:  # a builtin without a signature: it will speak for itself when called
         return
-
-
-def _check_places(owner, params):
-    """Refuse numbers to be learnt that are not entries of one dict, or that are called like a field."""
-    if isinstance(params, Learn):  # all that the function takes is this one number
-        return
-    leaves, _ = jax.tree.flatten_with_path(params, is_leaf=lambda leaf: isinstance(leaf, Learn))
-    taken = {field.name for field in dataclasses.fields(owner)} | set(dir(owner))
-    for path, leaf in leaves:
-        if not isinstance(leaf, Learn):
-            continue
-        where = f"{owner.__name__}(params=...): the number to be learnt at params{jax.tree_util.keystr(path)}"
-        name = getattr(path[0], "key", None) if len(path) == 1 else None
-        if not isinstance(params, dict) or not isinstance(name, str):
-            raise ValueError(
-                f'{where} is not found there; make it an entry of one dict, params={{"name": dl.learn(...)}}'
-            )
-        if name in taken:
-            raise ValueError(
-                f"{where} is called like a part of {owner.__name__} itself; give it another name"
-            )

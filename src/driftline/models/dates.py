@@ -5,11 +5,15 @@ from typing import Any
 
 import numpy as np
 
+from driftline.models.readable import refuse_unreadable
+
 # Lengths of numpy's units; years and months have none of their own, and these are the Gregorian averages.
 NANOSECONDS = {
     "Y": 31_556_952e9, "M": 2_629_746e9, "W": 604_800e9, "D": 86_400e9, "h": 3_600e9, "m": 60e9, "s": 1e9,
     "ms": 1e6, "us": 1e3, "ns": 1.0, "ps": 1e-3, "fs": 1e-6, "as": 1e-9,
 }  # fmt: skip
+
+OWN_TIMES = "pass times=..., such as times=range(len(x)) for equal steps"
 
 
 def as_labels(times: Any) -> np.ndarray:
@@ -21,6 +25,7 @@ def as_labels(times: Any) -> np.ndarray:
         times = times.tz_convert(None)
     if hasattr(times, "to_numpy"):
         times = times.to_numpy()
+    refuse_unreadable("times", np.asarray(times) if isinstance(times, str) else times)
     labels = np.asarray(times)
     if _hold_dates(labels):
         return _without_zones(labels).astype("datetime64[us]")
@@ -32,14 +37,36 @@ def as_labels(times: Any) -> np.ndarray:
     return labels
 
 
-def index_dates(x: Any) -> np.ndarray | None:
-    """The dates of a pandas index; None if there is no index, or one of something else."""
+def index_times(x: Any) -> np.ndarray | None:
+    """The dates or numbers of a pandas index; None if there is no index. Text must be dates."""
     index = getattr(x, "index", None)
     if index is None or callable(index):
         return None
     entries = np.asarray(index)
-    dates = entries.dtype.kind == "M" or hasattr(index, "to_timestamp")
-    return as_labels(index) if dates or _hold_dates(entries) else None
+    if entries.dtype.kind in "iufM" or hasattr(index, "to_timestamp") or _hold_dates(entries):
+        return as_labels(index)
+    if entries.size and all(isinstance(entry, str) for entry in entries.flat):
+        return _dates_of_text(entries)
+    odd = entries.flat[0] if entries.size else None
+    raise TypeError(
+        f"the index of the series holds {type(odd).__name__} such as {odd!r}, neither numbers nor dates; "
+        f"{OWN_TIMES}"
+    )
+
+
+def _dates_of_text(entries):
+    try:
+        return entries.astype(str).astype("datetime64")
+    except ValueError:
+        for step, entry in enumerate(entries):
+            try:
+                np.datetime64(entry)
+            except ValueError as error:
+                raise ValueError(
+                    f"the index of the series holds text, and that of step {step}, {entry!r}, is not a date "
+                    f"like 2024-05-31; {OWN_TIMES}"
+                ) from error
+        raise
 
 
 def gaps_in_nanoseconds(dates: np.ndarray) -> np.ndarray:

@@ -13,11 +13,12 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jax.scipy.special import gammaln
 from jaxtyping import Array, Float, Key
 
 from driftline.models.checks import number
+from driftline.models.counts import draw_counts
 from driftline.models.parameters import Learn
+from driftline.models.stable import log_binomial, log_negative_binomial, log_poisson, log_student_t
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -79,18 +80,18 @@ class Gaussian(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        scale = jnp.asarray(self.scale, path.dtype)
+        scale = _beside(self.scale, path)
         return _normal(values - path, scale)
 
     def expected_terms(self, values, mean, variance):
         """See `AbstractElementwise`."""
-        scale = jnp.asarray(self.scale, mean.dtype)
+        scale = _beside(self.scale, mean)
         return _normal(values - mean, scale) - 0.5 * variance / scale**2
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
         noise = jr.normal(key, path.shape, path.dtype)
-        return path + jnp.asarray(self.scale, path.dtype) * noise
+        return path + _beside(self.scale, path) * noise
 
     def check(self, values):
         """See `AbstractLikelihood`; every real number is possible."""
@@ -113,15 +114,12 @@ class StudentT(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        df, scale = jnp.asarray(self.df, path.dtype), jnp.asarray(self.scale, path.dtype)
-        half = 0.5 * (df + 1.0)
-        constant = gammaln(half) - gammaln(0.5 * df) - 0.5 * jnp.log(math.pi * df) - jnp.log(scale)
-        ratio = (values - path) / scale
-        return constant - half * jnp.log1p(ratio * ratio / df)
+        df, scale = _beside(self.df, path), _beside(self.scale, path)
+        return log_student_t((values - path) / scale, df) - jnp.log(scale)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        df, scale = jnp.asarray(self.df, path.dtype), jnp.asarray(self.scale, path.dtype)
+        df, scale = _beside(self.df, path), _beside(self.scale, path)
         return path + scale * jr.t(key, jnp.broadcast_to(df, path.shape), path.shape, path.dtype)
 
     def check(self, values):
@@ -143,18 +141,17 @@ class Poisson(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        log_rate = path + jnp.log(jnp.asarray(self.exposure, path.dtype))
-        return values * log_rate - jnp.exp(log_rate) - gammaln(values + 1.0)
+        return log_poisson(values, path + jnp.log(_beside(self.exposure, path)))
 
     def expected_terms(self, values, mean, variance):
         """See `AbstractElementwise`."""
-        log_rate = mean + jnp.log(jnp.asarray(self.exposure, mean.dtype))
-        return values * log_rate - jnp.exp(log_rate + 0.5 * variance) - gammaln(values + 1.0)
+        half = 0.5 * variance  # the expected rate is that of a path which is higher by this
+        return self.terms(values, mean + half) - values * half
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        rate = jnp.exp(path) * jnp.asarray(self.exposure, path.dtype)
-        return jr.poisson(key, rate).astype(path.dtype)
+        rate = jnp.exp(path) * _beside(self.exposure, path)
+        return draw_counts(key, rate)
 
     def check(self, values):
         """See `AbstractLikelihood`."""
@@ -178,19 +175,18 @@ class NegativeBinomial(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        size = jnp.asarray(self.concentration, path.dtype)
-        log_odds = path + jnp.log(jnp.asarray(self.exposure, path.dtype)) - jnp.log(size)
-        constant = gammaln(values + size) - gammaln(size) - gammaln(values + 1.0)
-        return constant + values * log_odds - (values + size) * jax.nn.softplus(log_odds)
+        size = _beside(self.concentration, path)
+        log_mean = path + jnp.log(_beside(self.exposure, path))
+        return log_negative_binomial(values, log_mean, size)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
         key_rate, key_count = jr.split(key)
-        size = jnp.asarray(self.concentration, path.dtype)
-        mean = jnp.exp(path) * jnp.asarray(self.exposure, path.dtype)
+        size = _beside(self.concentration, path)
+        mean = jnp.exp(path) * _beside(self.exposure, path)
         shape = jnp.broadcast_to(size, path.shape)
         rate = mean / size * jr.gamma(key_rate, shape, path.shape, path.dtype)
-        return jr.poisson(key_count, rate).astype(path.dtype)
+        return draw_counts(key_count, rate)
 
     def check(self, values):
         """See `AbstractLikelihood`."""
@@ -236,13 +232,12 @@ class Binomial(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        trials = jnp.asarray(self.trials, path.dtype)
-        constant = gammaln(trials + 1) - gammaln(values + 1) - gammaln(trials - values + 1)
-        return constant + values * path - trials * jax.nn.softplus(path)
+        trials = _beside(self.trials, path)
+        return log_binomial(values, trials - values, path)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        trials = jnp.asarray(self.trials, path.dtype)
+        trials = _beside(self.trials, path)
         return jr.binomial(key, trials, jax.nn.sigmoid(path), path.shape, path.dtype)
 
     def check(self, values):
@@ -268,7 +263,10 @@ class LogVolatility(AbstractElementwise):
         return jnp.exp(0.5 * path) * jr.normal(key, path.shape, path.dtype)
 
     def check(self, values):
-        """See `AbstractLikelihood`."""
+        """See `AbstractLikelihood`; every real number is possible."""
+
+    def check_series(self, values: np.ndarray) -> None:
+        """Refuse a series from which the path has no lower end."""
         seen = values[~np.isnan(values)]
         if seen.size and np.all(seen == 0):
             raise ValueError(
@@ -323,6 +321,12 @@ def is_per_step(likelihood: AbstractLikelihood, leaf: Any, values: Any) -> bool:
     """
     shape, series = np.shape(leaf), np.shape(values)
     return isinstance(likelihood, AbstractElementwise) and len(shape) == len(series) and shape[0] == series[0]
+
+
+def _beside(number, path):
+    """A number of a likelihood as an array that can be combined with a path."""
+    array = jnp.asarray(number, path.dtype)
+    return array.reshape((1,) * (path.ndim - array.ndim) + array.shape) if array.ndim else array
 
 
 def _normal(difference, scale):

@@ -21,8 +21,9 @@ class MarkovPrior(AbstractPrior):
         initial: `initial(z)`, the log density of the first step.
         transition: `transition(z, z_prev, dt)`, the log density of a step given the one before it.
         shape: Shape of the path at one time, `()` for a scalar path.
-        params: Numbers that both functions take as a last argument, as a dict; may hold anything that
-            `jax.tree` understands. Changing their values compiles nothing anew.
+        params: Numbers that both functions take as a last argument: one number, or dicts and lists of
+            numbers. Each may be marked with `dl.learn`; `params={"rates": [dl.learn(1.0), 2.0]}` is learnt as
+            `prior.rates[0]`. Changing their values compiles nothing anew.
         start: Where inference begins: a number, or an array of shape `shape`.
         draw_initial: `draw_initial(key)` draws a first step; only `simulate` needs it.
         draw_transition: `draw_transition(key, z_prev, dt)` draws a next step; only `simulate` needs it.
@@ -51,7 +52,7 @@ class MarkovPrior(AbstractPrior):
         self.shape = shape_of("MarkovPrior", shape)
         self.initial = initial
         self.transition = transition
-        self.params = None if params is None else numbers(MarkovPrior, params)
+        self.params = None if params is None else numbers("MarkovPrior", params)
         self.start = number("MarkovPrior", "start", start)
         self.draw_initial = draw_initial
         self.draw_transition = draw_transition

@@ -12,7 +12,7 @@ from jaxtyping import Array, Float
 from driftline.models.black_box import Likelihood
 from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
 from driftline.models.observations import Observations, as_times
-from driftline.models.parameters import learnt, with_values
+from driftline.models.parameters import at_start, ties_of
 from driftline.models.priors import AbstractPrior
 
 
@@ -31,6 +31,9 @@ class Model(eqx.Module):
 
     prior: AbstractPrior
     likelihood: AbstractLikelihood
+    ties: tuple[tuple[str, ...], ...] = eqx.field(
+        static=True, repr=False
+    )  # places that share a learnt number
 
     def __init__(self, prior, likelihood):
         for name, part in {"prior": prior, "likelihood": likelihood}.items():
@@ -47,6 +50,7 @@ class Model(eqx.Module):
             likelihood = Likelihood(likelihood)
         self.prior = prior
         self.likelihood = likelihood
+        self.ties = ties_of(prior, likelihood)
 
     def log_prior(self, path: Float[Array, " T *shape"], observations: Observations) -> Float[Array, ""]:
         """Log density of a path before anything is seen."""
@@ -98,7 +102,7 @@ class Model(eqx.Module):
             raise ValueError(f"simulate needs at least one step, got {num_steps}")
         _, gaps, _ = as_times(times, None, num_steps)
         key_path, key_data = jr.split(jr.key(seed))
-        model = with_values(self, {place: number.start for place, number in learnt(self).items()})
+        model = at_start(self)
         with jax.enable_x64(True):
             path = model.prior.simulate(key_path, jnp.asarray(gaps))
             return np.array(path), np.array(model.likelihood.simulate(key_data, path))

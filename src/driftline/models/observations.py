@@ -10,9 +10,16 @@ from jaxtyping import Array, Bool, Float
 
 from driftline.models.black_box import Likelihood
 from driftline.models.checks import stretches_to
-from driftline.models.dates import as_labels, as_timedelta, gaps_in_nanoseconds, in_nanoseconds, index_dates
-from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood, Categorical, is_per_step
+from driftline.models.dates import as_labels, as_timedelta, gaps_in_nanoseconds, in_nanoseconds, index_times
+from driftline.models.likelihoods import (
+    AbstractElementwise,
+    AbstractLikelihood,
+    Categorical,
+    LogVolatility,
+    is_per_step,
+)
 from driftline.models.parameters import Learn, numbers_of
+from driftline.models.readable import refuse_unreadable
 
 SAME_TIME = 1e-9  # of a median gap, within which two times are one
 
@@ -39,6 +46,17 @@ class Observations(eqx.Module):
 
 def as_values(x: Any) -> np.ndarray:
     """A series of any kind as a float64 array with time first and NaN where nothing was observed."""
+    values = as_numbers(x)
+    if values.size == 0:
+        raise ValueError(f"the series is empty (shape {values.shape}); it needs at least one step")
+    if np.isnan(values).all():
+        raise ValueError(f"all {len(values)} steps of the series are missing; at least one must be observed")
+    return values
+
+
+def as_numbers(x: Any) -> np.ndarray:
+    """Observations of any kind as a float64 array with time first, NaN where there are none."""
+    refuse_unreadable("the series", x)
     if hasattr(x, "to_numpy"):
         x = x.to_numpy()
     if np.ma.isMaskedArray(x):
@@ -53,10 +71,6 @@ def as_values(x: Any) -> np.ndarray:
         values = _numbers_one_by_one(x, error)
     if values.ndim == 0:
         raise TypeError(f"the series is one number, {values}; pass a list or an array with time first")
-    if values.size == 0:
-        raise ValueError(f"the series is empty (shape {values.shape}); it needs at least one step")
-    if np.isnan(values).all():
-        raise ValueError(f"all {len(values)} steps of the series are missing; at least one must be observed")
     if np.isinf(values).any():
         place = tuple(int(i) for i in np.argwhere(np.isinf(values))[0])
         raise ValueError(
@@ -75,14 +89,17 @@ def as_times(
     gap, so that the prior's numbers are per typical step.
 
     Args:
-        times: Numbers or dates, or None for the dates of a pandas index or else 0, 1, 2, …
+        times: Numbers or dates, or None for those of a pandas index or else 0, 1, 2, …
         x: The series, looked at for a pandas index.
         num_steps: Number of steps in the series.
         unit: Length of one unit of time, such as `np.timedelta64(1, "D")` or `datetime.timedelta(days=7)`.
     """
-    times = index_dates(x) if times is None else times
+    what = "times"
+    if times is None:
+        what, times = "the index of the series", index_times(x)
     if times is None:
         return np.arange(num_steps), np.ones(num_steps - 1), None
+    refuse_unreadable(what, times)
     labels = as_labels(times)
     if labels.shape != (num_steps,):
         raise ValueError(
@@ -90,8 +107,8 @@ def as_times(
         )
     dates = labels.dtype.kind == "M"
     gaps = gaps_in_nanoseconds(labels) if dates else np.diff(labels.astype(np.float64))
-    _check_finite(labels)
-    _check_increasing(labels, gaps)
+    check_finite(labels, what)
+    _check_increasing(labels, gaps, what)
     if not dates:
         if unit is not None:
             raise ValueError(
@@ -118,6 +135,8 @@ def observe(
     likelihood.check(values)
     if isinstance(likelihood, Categorical):
         likelihood.check_categories(values, shape[-1])
+    if isinstance(likelihood, LogVolatility):
+        likelihood.check_series(values)
     missing = np.isnan(values)
     if isinstance(likelihood, Likelihood):
         _check_function(likelihood, values, shape)
@@ -189,22 +208,24 @@ def _median(gaps):
     return float(np.median(gaps)) if len(gaps) else in_nanoseconds(np.timedelta64(1, "D"))
 
 
-def _check_finite(labels):
+def check_finite(labels: np.ndarray, what: str) -> None:
+    """Refuse times that are not a date or a finite number."""
     odd = np.isnat(labels) if labels.dtype.kind == "M" else ~np.isfinite(labels.astype(np.float64))
     if odd.any():
         step = int(np.argmax(odd))
         raise ValueError(
-            f"times must be finite, but that of step {step} is {labels[step]}; give it a time, or leave the "
+            f"{what} must be finite, but that of step {step} is {labels[step]}; give it a time, or leave the "
             "step out"
         )
 
 
-def _check_increasing(labels, gaps):
+def _check_increasing(labels, gaps, what):
     if (gaps <= 0).any():
         step = int(np.argmax(gaps <= 0)) + 1
+        remedy = "" if what == "times" else ", or pass times=range(len(x)) if the index says nothing of time"
         raise ValueError(
-            f"times must increase, but step {step} is at {labels[step]} and the step before it at "
-            f"{labels[step - 1]}; sort the series by time and join steps of the same time"
+            f"{what} must increase, but step {step} is at {labels[step]} and the step before it at "
+            f"{labels[step - 1]}; sort the series by time and join steps of the same time{remedy}"
         )
 
 

@@ -8,9 +8,10 @@ import jax
 import numpy as np
 
 from driftline.models.dates import as_timedelta, in_nanoseconds
-from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
+from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood, LogVolatility
 from driftline.models.observations import Observations, as_times, as_values
 from driftline.models.parameters import numbers_of
+from driftline.models.readable import refuse_unreadable
 
 
 class Series(NamedTuple):
@@ -30,6 +31,7 @@ def is_panel(x: Any, likelihood: AbstractLikelihood, shape: tuple[int, ...]) -> 
     """
     if isinstance(x, Mapping):
         return True
+    refuse_unreadable("the series", x)
     return shape == () and likelihood.event_shape(()) == () and np.ndim(x) == 2
 
 
@@ -134,11 +136,17 @@ def _roomy(longest):
 
 def _check(panel, values, likelihood):
     try:
-        likelihood.check(values)
+        _check_values(values, likelihood)
     except ValueError:
         for series in panel:  # find out whose it is
             try:
-                likelihood.check(series.values)
+                _check_values(series.values, likelihood)
             except ValueError as error:
                 raise ValueError(f"series {series.name!r}: {error}") from error
         raise
+
+
+def _check_values(values, likelihood):
+    likelihood.check(values)
+    if isinstance(likelihood, LogVolatility):
+        likelihood.check_series(values)

@@ -5,11 +5,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
+
+PARTS = ("prior", "likelihood")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,10 +59,18 @@ class Learn:
     Attributes:
         start: Where the fit begins.
         support: Where it may go.
+        origin: The mark that the user made, if this one was narrowed to what a place allows; marks of one
+            origin are one number.
     """
 
     start: np.ndarray
     support: Support
+    origin: "Learn | None" = None
+
+    @property
+    def identity(self) -> int:
+        """The same for marks of one number, wherever they stand."""
+        return id(self.origin or self)
 
 
 def learn(
@@ -72,6 +81,8 @@ def learn(
     prior: Callable | None = None,
 ) -> Learn:
     """Mark a number of a model as one that the fit should learn.
+
+    The same mark in several places is one number. It may go where all of them allow it.
 
     Args:
         start: Where the fit begins; a number, or an array of numbers.
@@ -116,12 +127,44 @@ def narrowed(number: Learn, owner: str, lower: float, upper: float) -> Learn:
     """A learnt number kept within what its place in the model allows."""
     support = number.support
     support = dataclasses.replace(support, lower=max(lower, support.lower), upper=min(upper, support.upper))
-    return checked(Learn(number.start, support), owner)
+    return checked(Learn(number.start, support, number.origin or number), owner)
 
 
 def learnt(model: Any) -> dict[str, Learn]:
-    """The learnt numbers of a model by their places, such as `prior.decay`."""
-    return {place: number for part in ("prior", "likelihood") for place, number in _places(model, part)}
+    """The learnt numbers of a model by their places, such as `prior.decay`.
+
+    A number that stands in several places is listed once, under the first of them.
+    """
+    found: dict[int, tuple[str, Learn]] = {}
+    for place, leaf in _leaves(model):
+        if not isinstance(leaf, Learn):
+            continue
+        first, other = found.setdefault(leaf.identity, (place, leaf))
+        if other is not leaf:
+            ends = other.support.lower, other.support.upper
+            found[leaf.identity] = first, narrowed(leaf, f"{first} and {place}", *ends)
+    return dict(found.values())
+
+
+def ties_of(*parts: Any) -> tuple[tuple[str, ...], ...]:
+    """Places of a prior and a likelihood that share a learnt number, one group for each such number."""
+    groups: dict[int, list[str]] = {}
+    for name, part in zip(PARTS, parts, strict=True):
+        for place, leaf in _leaves_of(name, part):
+            if isinstance(leaf, Learn):
+                groups.setdefault(leaf.identity, []).append(place)
+    return tuple(tuple(group) for group in groups.values() if len(group) > 1)
+
+
+def places_of(model: Any, place: str) -> tuple[str, ...]:
+    """All places of the number at a place, which itself comes first."""
+    others = (other for group in model.ties if place in group for other in group)
+    return (place, *(other for other in others if other != place))
+
+
+def at_start(model: Any) -> Any:
+    """The model with every learnt number where it starts: what a user's function can be called with."""
+    return with_values(model, {place: number.start for place, number in learnt(model).items()})
 
 
 def numbers_of(part: Any) -> list[Any]:
@@ -130,27 +173,47 @@ def numbers_of(part: Any) -> list[Any]:
 
 
 def with_values(model: Any, values: dict[str, Any]) -> Any:
-    """The model with every learnt number replaced by a value."""
+    """The model with the numbers at some places replaced, and those that share a number with them."""
     if not values:
         return model
-    return eqx.tree_at(
-        lambda model: [_find(model, place) for place in values],
-        model,
-        list(values.values()),
-        is_leaf=lambda leaf: isinstance(leaf, Learn) or leaf is None,
-    )
+    tied = {other: value for place, value in values.items() for other in places_of(model, place)}
+    values = tied | values
+    found = dict(_leaves(model))
+    unknown = next((place for place in values if place not in found), None)
+    if unknown is not None:
+        raise ValueError(f"the model has no number at {unknown!r}; it has {', '.join(found)}")
+    structure = jax.tree.structure(model, is_leaf=_is_leaf)
+    return jax.tree.unflatten(structure, [values.get(place, leaf) for place, leaf in found.items()])
 
 
-def _places(model, part):
-    owner = getattr(model, part)
-    for name, value in vars(owner).items():
-        entries = value.items() if name == "params" and isinstance(value, dict) else [(name, value)]
-        for entry, number in entries:
-            if isinstance(number, Learn):
-                yield f"{part}.{entry}", number
+def _leaves(model):
+    """Every leaf of a model with its place, in the order of the tree."""
+    return [pair for name in PARTS for pair in _leaves_of(name, getattr(model, name))]
 
 
-def _find(model, place):
-    part, name = place.split(".", 1)
-    owner = getattr(model, part)
-    return getattr(owner, name) if hasattr(owner, name) else owner.params[name]
+def _leaves_of(name, part):
+    fields = {field.name for field in dataclasses.fields(part)}
+    leaves, _ = jax.tree_util.tree_flatten_with_path(part, is_leaf=_is_leaf)
+    return [(name + _place(path, fields), leaf) for path, leaf in leaves]
+
+
+def _is_leaf(leaf):
+    return isinstance(leaf, Learn) or leaf is None
+
+
+def _place(path, fields):
+    """A path within a part as users write it; entries of `params` stand beside the fields."""
+    first, *rest = path
+    key = getattr(rest[0], "key", None) if rest else None
+    if first.name == "params" and _is_name(key) and key not in fields:
+        return "".join(map(_step, rest))
+    return "".join(map(_step, path))
+
+
+def _step(entry):
+    key = next(getattr(entry, kind) for kind in ("name", "key", "idx") if hasattr(entry, kind))
+    return f".{key}" if _is_name(key) else f"[{key!r}]"
+
+
+def _is_name(key):
+    return isinstance(key, str) and key.isidentifier()
