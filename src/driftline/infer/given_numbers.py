@@ -32,12 +32,14 @@ class Fitted(NamedTuple):
         gradient: Its gradient.
         elbo: ELBO of the path's fit.
         q: The fitted family.
+        rise: By how much its last step raised the ELBO; of a panel, the most of all series.
     """
 
     value: Float[Array, ""]
     gradient: Float[Array, " K"]
     elbo: Float[Array, ""]
     q: GaussMarkov | BlockGaussMarkov
+    rise: Float[Array, ""]
 
 
 @eqx.filter_jit
@@ -54,15 +56,16 @@ def fit_at(raw, q, template, observations, layout, tolerance, limit) -> Fitted:
             blocks = isinstance(state.q, BlockGaussMarkov)
             return expected_log_joint(moments(state.q), model, observations, blocks=blocks)
 
-        return state.elbo, jax.grad(expected)(raw), state.q
+        return state.elbo, jax.grad(expected)(raw), state.q, state.rise
 
     if is_panel(q, template):
-        elbos, slopes, q = jax.lax.map(fit_path, (q, observations), batch_size=min(len(q.mean), SIDE_BY_SIDE))
-        elbo, slope = jnp.sum(elbos), jnp.sum(slopes, axis=0)
+        many = min(len(q.mean), SIDE_BY_SIDE)
+        elbos, slopes, q, rises = jax.lax.map(fit_path, (q, observations), batch_size=many)
+        elbo, slope, rise = jnp.sum(elbos), jnp.sum(slopes, axis=0), jnp.max(rises)
     else:
-        elbo, slope, q = fit_path((q, observations))
+        elbo, slope, q, rise = fit_path((q, observations))
     log_prior, prior_slope = jax.value_and_grad(layout.log_prior)(raw)
-    return Fitted(elbo + log_prior, slope + prior_slope, elbo, q)
+    return Fitted(elbo + log_prior, slope + prior_slope, elbo, q, rise)
 
 
 def is_panel(q: AbstractFamily, model: Model) -> bool:
@@ -105,7 +108,10 @@ def _fit_apart(raws, q, template, observations, layout, tolerance, limit):
 
 def _as_numpy(fitted):
     return fitted._replace(
-        value=np.asarray(fitted.value), gradient=np.asarray(fitted.gradient), elbo=np.asarray(fitted.elbo)
+        value=np.asarray(fitted.value),
+        gradient=np.asarray(fitted.gradient),
+        elbo=np.asarray(fitted.elbo),
+        rise=np.asarray(fitted.rise),
     )
 
 

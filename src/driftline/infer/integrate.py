@@ -1,8 +1,8 @@
 """Learnt numbers: their most probable values, or a posterior over them with the path averaged over it.
 
 Everything happens on a scale without bounds. The optimised ELBO stands in for the log evidence. A
-quasi-Newton climb finds the mode; importance sampling with quasi-random points around it then corrects for
-skew and tails, in the spirit of nested Laplace approximations (Rue et al. 2009). See `docs/maths.md`,
+quasi-Newton climb finds the mode; a grid around it, or quasi-random points for more than two numbers, then
+cover skew and tails, in the spirit of nested Laplace approximations (Rue et al. 2009). See `docs/maths.md`,
 section 10.
 """
 
@@ -18,27 +18,31 @@ import jax.random as jr
 import numpy as np
 
 from driftline.families import BlockGaussMarkov, GaussMarkov
-from driftline.infer import marginals, newton, threads
+from driftline.infer import marginals, newton, particles, points, threads
 from driftline.infer.climb import Summits, climb
 from driftline.infer.expectation import Moments, moments
+from driftline.infer.first_guess import first_guess
 from driftline.infer.given_numbers import SIDE_BY_SIDE, at_once, fit_apart, fit_at, fit_together, is_panel
 from driftline.infer.layout import Layout
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
-from driftline.infer.quadrature import quasi_normal
+from driftline.infer.tilted import is_tilted, tilted
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.parameters import learnt, with_values
+from driftline.models.priors import AbstractGaussianPrior
 
 POINTS_PER_NUMBER, MOST_POINTS = 48, 1024
 POINTS_BUDGET = 200_000  # points times length, as long as it lies between the two above
+FEW_AT_A_TIME, MANY_AT_A_TIME = 16, 64  # points that are fitted in one call
+ON_A_GRID = 2  # numbers up to which a grid covers them
 DRAWS_FOR_GAP, DRAWS_AT_ONCE = 128, 8
-WIDE_SHARE, WIDE = 0.25, 3.0  # part of the points that is drawn from a wider Gaussian, against heavy tails
-MOST_ROUNDS = 4
-FAR_OUT = 4.0  # standard deviations from the centre at which a posterior must have fallen
-FALL = 1.0  # by at least so many nats
+MOST_ROUNDS = 6
 ENOUGH = 0.4  # effective share of points at which the rounds end
+MISSED = np.log(3.0)  # by which the weight of a point of a tail may exceed that of all points
 MOST_GAP = 5.0  # nats that the gap of a point may exceed that of the favoured points by
+UNSETTLED = 0.01  # nats: rise of the last step of a fit that was not at its end
+PARTICLES = 512  # of a filter
 TOO_FEW = 0.05  # effective share below which the posterior of the numbers is not to be trusted
 
 
@@ -74,7 +78,7 @@ def learn_numbers(
         reporter: Told about every fit of the climb.
     """
     layout, raw, problem = _set_up(model, observations, settings, mode)
-    q = jax.tree.map(lambda leaf: leaf[None], start(problem[0]))
+    raw, q = _better_start(raw, model, start, problem)
     summits = climb(raw[None], q, lambda raws, q: fit_together(raws, q, problem), reporter)
     reporter.close()
     num_points = _num_points(len(raw), q.mean.size)
@@ -135,7 +139,7 @@ def _set_up(model, observations, settings, mode):
         tuple(number.start.shape for number in numbers.values()),
         flat=mode == "maximise",
     )
-    raw = np.concatenate([np.ravel(n.support.to_raw(n.start)) for n in numbers.values()])
+    raw = _raw(numbers, {place: number.start for place, number in numbers.items()})
     template = with_values(model, {place: number.start for place, number in numbers.items()})
     problem = (
         template,
@@ -145,6 +149,28 @@ def _set_up(model, observations, settings, mode):
         jnp.asarray(settings.max_iterations),
     )
     return layout, raw, problem
+
+
+def _better_start(raw, model, start, problem):
+    """Where the numbers start, or where a look at the series would have them, if that is more probable."""
+    template, observations = problem[:2]
+    q = jax.tree.map(lambda leaf: leaf[None], start(template))
+    numbers = learnt(model)
+    guess = first_guess(template, observations, numbers)
+    other = _raw(numbers, guess)
+    if is_panel(jax.tree.map(lambda leaf: leaf[0], q), template) or np.array_equal(other, raw):
+        return raw, q
+    try:
+        other_q = jax.tree.map(lambda leaf: leaf[None], start(with_values(template, guess)))
+    except ValueError:  # no path can start there
+        return raw, q
+    here, there = (fit_together(at[None], own, problem) for at, own in ((raw, q), (other, other_q)))
+    better = float(there.value[0]) > float(here.value[0]) or not np.isfinite(here.value[0])
+    return (other, other_q) if better and np.isfinite(there.gradient).all() else (raw, q)
+
+
+def _raw(numbers, values):
+    return np.concatenate([np.ravel(n.support.to_raw(values[place])) for place, n in numbers.items()])
 
 
 def _summit(summits: Summits, place) -> Summits:
@@ -162,25 +188,15 @@ def _learning(layout, summit: Summits, problem, mode, num_points) -> Learning:
 
 
 def _averaged(layout, summit: Summits, problem, num_points) -> Learning:
-    center, covariance = summit.raws, summit.covariances
-    found = _sample_round(center, covariance, num_points, summit.best, problem)
-    for _ in range(MOST_ROUNDS - 1):
-        if found.share >= ENOUGH:
-            break
-        center = found.weights @ found.raws
-        apart = found.raws - center
-        covariance = apart.T @ (found.weights[:, None] * apart) + 1e-10 * np.eye(len(center))
-        found = _sample_round(center, covariance, num_points, summit.best, problem)
-    _check_ends(layout, found, center, np.sqrt(np.diag(covariance)))
+    found = _covered(layout, summit, problem, num_points)
     batched = jax.vmap(layout.values)(jnp.asarray(found.raws))
     values = {place: np.asarray(batched[place]) for place in layout.places}
     main = np.argsort(-found.weights)[: _num_main(found.weights)]
     shares = found.weights[main] / found.weights[main].sum()
     q, quantiles = _mixed(found.raws[main], shares, summit.best.q, problem)
-    effective = f", {found.share:.0%} of {num_points} points effective"
-    reached = summit.reached and found.share >= TOO_FEW
+    reached = summit.reached and found.covered
     ending = "converged" if reached else "not converged"
-    outcome = _outcome(q, found.log_evidence, summit.climbs, ending, effective)
+    outcome = _outcome(q, found.log_evidence, summit.climbs, ending, f", {found.how}")
     return Learning(values, found.weights, dataclasses.replace(outcome, quantiles=np.asarray(quantiles)))
 
 
@@ -190,35 +206,168 @@ class Round(NamedTuple):
     Attributes:
         raws: The points, on the scale without bounds.
         weights: Their weights, which sum to one.
-        heights: Log posterior at each, up to a constant.
-        distances: How far each is from the centre along the axis along which it is farthest, in standard
-            deviations of the narrower proposal.
+        log_ratios: Log of posterior over the density of the points.
+        heights: Log posterior.
         share: Effective share of the points.
         log_evidence: Logarithm of the integral of the optimised ELBO's exponential: a lower bound.
+        covered: Whether they cover the posterior with its tails.
+        how: What they are, in words.
     """
 
     raws: np.ndarray
     weights: np.ndarray
+    log_ratios: np.ndarray
     heights: np.ndarray
-    distances: np.ndarray
     share: float
     log_evidence: float
+    covered: bool
+    how: str
 
 
-def _check_ends(layout, found: Round, center, sd):
-    """Refuse numbers whose posterior does not fall off: far out it would be as high as near the mode."""
-    far = found.distances > FAR_OUT
-    if not far.any() or found.heights[far].max() < found.heights[~far].max() - FALL:
+def _covered(layout, summit: Summits, problem, num_points) -> Round:
+    """Points that cover the posterior: a grid for one or two numbers, else drawn in rounds."""
+
+    def heights(raws):
+        return _known_heights(raws, summit.best.q, problem)
+
+    frame = points.Frame.of(summit.raws, summit.covariances)
+    bounds, gaps = heights(frame.center[None])
+    usual_gap = float(gaps[0])
+
+    def log_posterior(raws):
+        bounds, gaps = heights(raws)
+        return bounds + np.minimum(gaps, usual_gap + MOST_GAP) if not is_tilted(problem[0]) else bounds + gaps
+
+    reach = points.reach(frame, float(bounds[0] + gaps[0]), log_posterior)
+    _check_ends(layout, frame, reach, problem)
+    if len(frame.center) <= ON_A_GRID:
+        return _on_a_grid(frame, reach, heights, problem)
+    return _in_rounds(frame, reach, heights, problem, num_points)
+
+
+def _on_a_grid(frame, reach: points.Reach, heights, problem) -> Round:
+    ends, unit = reach.end.copy(), np.minimum(1.0, reach.width.min(axis=0))
+    lengths = np.linalg.norm(frame.axes, axis=0)
+    while True:
+        laid = points.grid(ends, unit)
+        found = _weighed(frame, laid, heights, problem)
+        at_ends = np.einsum("skp,p->sk", laid.outermost, found.weights)
+        too_much = at_ends > points.EDGE
+        too_much &= ends * lengths < points.FARTHEST
+        if not too_much.any():
+            break
+        ends = np.where(too_much, 2.0 * ends, ends)
+    how = f"on a grid of {len(found.raws)} points"
+    return found._replace(covered=bool(at_ends.max() <= points.EDGE), how=how)
+
+
+def _in_rounds(frame, reach: points.Reach, heights, problem, num_points) -> Round:
+    """Points drawn around the centre, and anew around those that were found, until they cover it."""
+    width, rounds = reach.width, 0
+    while True:
+        rounds += 1
+        found = _weighed(frame, points.drawn(num_points, width), heights, problem)
+        # Tails that no point has met are known from the search along the axes.
+        tails = reach.heights - points.log_density(reach.seen, width) + frame.log_volume
+        missed = bool(tails.max() > found.log_ratios.max() + MISSED)
+        if rounds == MOST_ROUNDS or (found.share >= ENOUGH and not missed):
+            break
+        if missed and found.share >= ENOUGH:
+            width = _widened(width, reach.seen[int(np.argmax(tails))])
+        else:
+            frame, width = _recentred(found)
+            reach = _seen_again(frame, reach, found)
+    how = f"{found.share:.0%} of {num_points} points effective" + (", a tail missed" if missed else "")
+    return found._replace(covered=found.share >= TOO_FEW and not missed, how=how)
+
+
+def _widened(width, tail):
+    """More width to the side of an axis on which a tail lies."""
+    axis = int(np.argmax(np.abs(tail)))
+    wider = width.copy()
+    wider[int(tail[axis] > 0), axis] *= 1.5
+    return wider
+
+
+def _recentred(found: Round):
+    """Axes of the points that were found, and the widths to either side of them."""
+    center = found.weights @ found.raws
+    apart = found.raws - center
+    frame = points.Frame.of(center, apart.T @ (found.weights[:, None] * apart) + 1e-10 * np.eye(len(center)))
+    along = np.linalg.solve(frame.axes, apart.T).T
+    width = np.ones((2, len(center)))
+    for side, mask in enumerate((along < 0, along >= 0)):
+        many = np.maximum((found.weights[:, None] * mask).sum(axis=0), 1e-12)
+        width[side] = np.sqrt((found.weights[:, None] * mask * along**2).sum(axis=0) / many)
+    return frame, np.clip(width, 0.3, 3.0)
+
+
+def _seen_again(frame, reach: points.Reach, found: Round):
+    """The points of a round that weigh most, in the place of those of the search along the old axes."""
+    heavy = np.argsort(-found.weights)[:FEW_AT_A_TIME]
+    seen = np.linalg.solve(frame.axes, (found.raws[heavy] - frame.center).T).T
+    return reach._replace(seen=seen, heights=found.heights[heavy])
+
+
+def _weighed(frame, laid: points.Points, heights, problem) -> Round:
+    raws = frame.place(laid.apart)
+    bounds, gaps = heights(raws)
+    if not np.isfinite(bounds).any():
+        raise ValueError(
+            f"none of {len(raws)} fits of the path around the most probable learnt numbers has a finite "
+            "ELBO; give the numbers narrower priors, dl.learn(..., prior=...), or take parameters='maximise'"
+        )
+    log_density = laid.log_density - frame.log_volume
+    log_bounds = bounds - log_density
+    log_ratios = log_bounds + (gaps if is_tilted(problem[0]) else _credible(gaps, log_bounds))
+    weights = _normalised(log_ratios)
+    highest = log_bounds.max()
+    return Round(
+        raws,
+        weights,
+        log_ratios,
+        heights=log_ratios + log_density,
+        share=float(1.0 / (len(raws) * np.sum(weights**2))),
+        log_evidence=float(highest + np.log(np.mean(np.exp(log_bounds - highest)))),
+        covered=True,
+        how="",
+    )
+
+
+def _check_ends(layout, frame: points.Frame, reach: points.Reach, problem):
+    """Refuse numbers whose posterior does not fall off, however far one goes."""
+    endless = np.isinf(reach.end)
+    if not endless.any():
         return
-    end = found.raws[int(np.argmax(np.where(far, found.heights, -np.inf)))]
-    at_end = layout.split(jnp.asarray(np.abs(end - center) / sd))
-    place = max(at_end, key=lambda place: float(jnp.max(at_end[place])))
+    side, axis = (int(place[0]) for place in np.nonzero(endless))
+    far = reach.seen[np.sign(reach.seen[:, axis]) == (-1.0, 1.0)[side]]
+    end = frame.place(far[np.argmax(np.abs(far[:, axis]))][None])[0]
+    moved = layout.split(jnp.asarray(np.abs(end - frame.center)))
+    place = max(moved, key=lambda place: float(jnp.max(moved[place])))
     value = np.asarray(layout.values(jnp.asarray(end))[place])
     raise ValueError(
-        f"the data do not hold {place}: {np.array2string(value, precision=3)} is as probable as anything, "
-        "so that its posterior has no end and the model is improper; give it a prior, dl.learn(..., "
-        "prior=...), or a fixed value"
+        f"the data do not hold {place}: {np.array2string(value, precision=3)} is about as probable as "
+        f"anything, so that its posterior has no end and the model is improper{_cause(problem)}; give it a "
+        "prior, dl.learn(..., prior=...), or a fixed value"
     )
+
+
+def _cause(problem):
+    """Why a series does not hold a number, if that is plain to see."""
+    template, observations = problem[0], problem[1]
+    values = np.asarray(observations.values)[np.asarray(observations.observed)]
+    name = type(template.likelihood).__name__
+    if name == "LogVolatility" and (values == 0).any():
+        many = int((values == 0).sum())
+        return f" ({many} of the returns are exactly zero, where a volatility has no lower end)"
+    if (
+        name in ("Poisson", "NegativeBinomial", "Bernoulli", "Binomial", "Categorical")
+        and (values == 0).all()
+    ):
+        return " (there is no event in the series: every observation is zero)"
+    if name == "Bernoulli" and (values == 1).all():
+        return " (every observation is one)"
+    return ""
 
 
 def _num_main(weights):
@@ -229,24 +378,6 @@ def _num_main(weights):
 
 def _num_points(num_learnt, size):
     return int(np.clip(POINTS_BUDGET // size, POINTS_PER_NUMBER * num_learnt, MOST_POINTS))
-
-
-def _sample_round(center, covariance, num_points, best, problem) -> Round:
-    raws, log_density, distances = _proposals(center, covariance, num_points)
-    values, gaps = _heights(raws, best.q, problem)
-    usable = np.isfinite(values) & np.isfinite(gaps)
-    if not usable.any():
-        raise ValueError(
-            f"none of {num_points} fits of the path around the most probable learnt numbers has a finite "
-            "ELBO; give the numbers narrower priors, dl.learn(..., prior=...), or take parameters='maximise'"
-        )
-    log_bounds = np.where(usable, values - log_density, -np.inf)
-    log_weights = log_bounds + _credible(np.where(usable, gaps, 0.0), log_bounds)
-    weights = _normalised(log_weights)
-    share = float(1.0 / (num_points * np.sum(weights**2)))
-    highest = log_bounds.max()
-    log_evidence = float(highest + np.log(np.mean(np.exp(log_bounds - highest))))
-    return Round(raws, weights, log_weights + log_density, distances, share, log_evidence)
 
 
 def _credible(gaps, log_bounds):
@@ -263,24 +394,70 @@ def _normalised(log_weights):
     return weights / weights.sum()
 
 
-def _heights(raws, q, problem):
-    """The log posterior at each point, and what the ELBO in it falls short of the log evidence."""
+def _known_heights(raws, q, problem):
+    """Log posteriors by the ELBO, minus infinity where there is none, and what these fall short of.
+
+    Where the fit of the path did not come to its end, as under a likelihood without an upper end, neither is
+    to be trusted; a filter that knows nothing of the fit then has the evidence.
+    """
+    values, elbos, gaps, rises = _heights(raws, q, problem)
+    usable = np.isfinite(values) & np.isfinite(gaps)
+    lost = ~usable | (rises > UNSETTLED)
+    if lost.any() and isinstance(problem[0].prior, AbstractGaussianPrior) and not is_panel(q, problem[0]):
+        log_priors, log_evidences = _by_filters(raws[lost], q, problem)
+        elbo = np.where(np.isfinite(elbos[lost]), elbos[lost], log_evidences)
+        values[lost], gaps[lost] = elbo + log_priors, np.maximum(log_evidences - elbo, 0.0)
+        usable = np.isfinite(values) & np.isfinite(gaps)
+    return np.where(usable, values, -np.inf), np.where(usable, gaps, 0.0)
+
+
+def _in_parts(function, raws, q, problem):
+    """A compiled function of points, always of as many of them."""
+    size = int(np.clip(at_once(q), FEW_AT_A_TIME, MANY_AT_A_TIME))
+    count = len(raws)
+    raws = np.concatenate([raws, np.repeat(raws[-1:], max(0, size - count), axis=0)])
 
     def some(part):
-        found = _some_heights(jnp.asarray(raws[part.rows]), q, *problem)
+        found = function(jnp.asarray(raws[part.rows]), q, *problem)
         return [np.asarray(array)[part.known :] for array in found]
 
-    found = threads.share_out(some, threads.parts(len(raws)))
-    return [np.concatenate(arrays) for arrays in zip(*found, strict=True)]
+    found = threads.share_out(some, threads.parts(len(raws), size))
+    return [np.concatenate(arrays)[:count] for arrays in zip(*found, strict=True)]
+
+
+def _heights(raws, q, problem):
+    """At each point the log posterior by the ELBO, the ELBO, its gap, and the fit's last rise."""
+    return _in_parts(_some_heights, raws, q, problem)
 
 
 @eqx.filter_jit
 def _some_heights(raws, q, template, observations, layout, tolerance, limit):
     def one(raw):
         fitted = fit_at(raw, q, template, observations, layout, tolerance, limit)
-        return fitted.value, _gap(with_values(template, layout.values(raw)), fitted.q, observations)
+        gap = _gap(with_values(template, layout.values(raw)), fitted.q, observations)
+        return fitted.value, fitted.elbo, gap, fitted.rise
 
     return jax.lax.map(one, raws, batch_size=min(at_once(q), len(raws)))
+
+
+def _by_filters(raws, q, problem):
+    return _in_parts(_some_by_filters, raws, q, problem)
+
+
+@eqx.filter_jit
+def _some_by_filters(raws, q, template, observations, layout, tolerance, limit):
+    """Log prior of the numbers, and the log evidence by a filter that draws paths from their prior."""
+
+    def one(raw):
+        model = with_values(template, layout.values(raw))
+        prior = GaussMarkov.from_precision(
+            model.prior.mean_path(observations.gaps), *model.prior.precision(observations.gaps)
+        )
+        guide = particles.Guide(prior, model, observations)
+        found = particles.run(guide, jr.key(0), num_particles=PARTICLES, window=guide.num_steps)
+        return layout.log_prior(raw), found.log_evidence
+
+    return jax.lax.map(one, raws)
 
 
 def _gap(model, q, observations):
@@ -288,10 +465,15 @@ def _gap(model, q, observations):
 
     For $w = \log p(x, z) - \log q(z)$ under q the log evidence is $E[w] + \frac12 \mathrm{Var}[w]$ up to
     third cumulants (eq. 27). The same noise serves all points, so that the estimates differ by what matters.
+    Where every element has a likelihood of its own, the gaps of each are summed instead (`tilted`).
     """
     if is_panel(q, model):
         series = jax.lax.map(lambda pair: _gap(model, *pair), (q, observations), batch_size=SIDE_BY_SIDE)
         return jnp.sum(series)
+    if is_tilted(model):
+        found, blocks = moments(q), isinstance(q, BlockGaussMarkov)
+        sd = _sd(found, blocks)
+        return jnp.sum(tilted(model, observations, q.mean, sd**2, q.mean, sd).gap)
     half = jr.normal(jr.key(0), (DRAWS_FOR_GAP // 2, *q.mean.shape), q.mean.dtype)
 
     def log_weight(noise):
@@ -299,19 +481,6 @@ def _gap(model, q, observations):
         return model.log_joint(path, observations) - q.log_prob_of_noise(noise)
 
     return 0.5 * jnp.var(jax.lax.map(log_weight, jnp.concatenate([half, -half]), batch_size=DRAWS_AT_ONCE))
-
-
-def _proposals(center, covariance, num_points):
-    """Quasi-random points from a Gaussian and a wider one, their log density, and how far out they are."""
-    factor = np.linalg.cholesky(covariance)
-    white = quasi_normal(num_points, len(center))
-    wide = np.arange(num_points) % round(1 / WIDE_SHARE) == 0
-    white = white * np.where(wide, WIDE, 1.0)[:, None]
-    square, dim = np.sum(white**2, axis=1), len(center)
-    narrow = np.log(1 - WIDE_SHARE) - 0.5 * square
-    other = np.log(WIDE_SHARE) - 0.5 * square / WIDE**2 - dim * np.log(WIDE)
-    constant = -0.5 * dim * np.log(2 * np.pi) - np.log(np.diag(factor)).sum()
-    return center + white @ factor.T, np.logaddexp(narrow, other) + constant, np.abs(white).max(axis=1)
 
 
 def _mixed(raws, weights, q, problem):
@@ -344,13 +513,27 @@ def _sums(raws, weights, q, template, observations, layout, tolerance, limit):
         # Around the mean of `q`, so that little is lost to rounding.
         found = each(moments)(fitted.q)
         found = found._replace(mean=found.mean - q.mean)
-        tails = marginals.tails(found.mean, _sd(found, blocks), unit)
+        tails = _tails(with_values(template, layout.values(raw)), observations, found, q, unit)
         found = each(lambda found: _with_products(found, 1.0, blocks))(found)
         parts = jax.tree.map(lambda part: weight.astype(part.dtype) * part, (found, tails))
         return jax.tree.map(jnp.add, total, parts), None
 
     zero = jax.tree.map(jnp.zeros_like, start), marginals.no_tails(unit)
     return jax.lax.scan(add, zero, (raws, weights))[0]
+
+
+def _tails(model, observations, found, q, unit):
+    """How much of every marginal lies beyond the points of a grid around the mean of `q`."""
+    sd = _sd(found, isinstance(q, BlockGaussMarkov))
+    if not is_tilted(model):
+        return marginals.tails(found.mean, sd, unit)
+
+    def one(observations, mean, sd, middle, unit):
+        return tilted(model, observations, mean, sd**2, middle, unit).tails
+
+    if is_panel(q, model):
+        one = jax.vmap(one, out_axes=1)
+    return one(observations, q.mean + found.mean, sd, q.mean, unit)
 
 
 @eqx.filter_jit

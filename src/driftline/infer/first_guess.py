@@ -1,0 +1,70 @@
+"""Where learnt numbers might start, by a look at the series: the same place in any unit."""
+
+import jax.numpy as jnp
+import numpy as np
+
+from driftline.models.likelihoods import (
+    Bernoulli,
+    Binomial,
+    Gaussian,
+    LogVolatility,
+    NegativeBinomial,
+    Poisson,
+    StudentT,
+)
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.parameters import Learn
+
+LEVELS = ("prior.mean", "prior.initial_mean")
+STEPS = ("prior.scale", "likelihood.scale")
+WIDE = "prior.initial_scale"
+
+
+def first_guess(model: Model, observations: Observations, numbers: dict[str, Learn]) -> dict[str, np.ndarray]:
+    """Starts of all learnt numbers, of which those are changed that the series says something of.
+
+    Args:
+        model: The model, with learnt numbers at their starts.
+        observations: The series.
+        numbers: The learnt numbers, by place.
+    """
+    starts = {place: number.start for place, number in numbers.items()}
+    seen = np.asarray(observations.values)[np.asarray(observations.observed)]
+    if not seen.size:
+        return starts
+    level = _level(model.likelihood, seen)
+    guess: dict[str, float] = {} if level is None else dict.fromkeys(LEVELS, level)
+    if isinstance(model.likelihood, Gaussian | StudentT):
+        step = 0.5 * float(np.std(np.diff(seen))) if seen.size > 1 else 0.0
+        if step > 0:
+            guess |= dict.fromkeys(STEPS, step)
+            guess[WIDE] = float(np.std(seen)) + abs(float(seen[0]))
+    for place, value in guess.items():
+        if place in numbers and _is_allowed(numbers[place], value):
+            starts[place] = np.full_like(starts[place], value)
+    return starts
+
+
+def _level(likelihood, seen) -> float | None:
+    """About where a path would have to be for such observations."""
+    if isinstance(likelihood, LogVolatility):
+        moved = np.abs(seen[seen != 0])
+        largest = moved.max(initial=0.0)  # squares of tiny returns would be zero
+        return float(2.0 * np.log(largest) + np.log(np.mean((moved / largest) ** 2))) if moved.size else None
+    if isinstance(likelihood, Gaussian | StudentT):
+        return float(np.median(seen))
+    if isinstance(likelihood, Poisson | NegativeBinomial):
+        return float(np.log((seen.mean() + 0.5 / seen.size) / np.mean(likelihood.exposure)))
+    if isinstance(likelihood, Bernoulli | Binomial):
+        trials = np.mean(getattr(likelihood, "trials", 1.0))
+        share = (seen.sum() + 0.5) / (trials * seen.size + 1.0)
+        return float(np.log(share / (1.0 - share)))
+    return None
+
+
+def _is_allowed(number: Learn, value):
+    """Whether a number may be there, with some mass of its prior."""
+    if not number.support.lower < value < number.support.upper:
+        return False
+    return bool(np.isfinite(np.asarray(number.support.log_prior(jnp.full_like(number.start, value)))))
