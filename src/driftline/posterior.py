@@ -19,6 +19,7 @@ from driftline.learnt import LearntNumber, draw_together
 from driftline.models.model import Model
 from driftline.models.observations import Observations, as_labels, as_times, observe
 from driftline.models.spec import from_spec, to_spec
+from driftline.posterior_soundness import check, check_type, checked_times
 from driftline.prediction import Prediction, predict
 
 KIND, VERSION = "posterior", 1
@@ -265,13 +266,25 @@ _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")
 
 
 def load(path: str | os.PathLike) -> Posterior:
-    """Read a posterior that `Posterior.save` wrote."""
+    """Read a posterior that `Posterior.save` wrote; a damaged or inconsistent file is refused."""
     arrays, facts = files.read(path, KIND, VERSION)
+    try:
+        check(arrays, facts)
+        return _built(arrays, facts)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(
+            f"{os.fspath(path)} does not hold a sound posterior ({reason}); fit and save it anew"
+        ) from error
+
+
+def _built(arrays, facts):
     times, unit = _times(arrays["times"], facts)
+    as_times(times, None, len(arrays["values"]), unit)
     with jax.enable_x64(True):
         leaves = {name[2:]: jnp.asarray(array) for name, array in arrays.items() if name[:2] == "q."}
         q = FAMILIES[facts["family"]](**leaves)
-    return Posterior(
+    post = Posterior(
         q=q,
         model=None if facts["model"] is None else from_spec(facts["model"]),
         values=arrays["values"],
@@ -289,14 +302,40 @@ def load(path: str | os.PathLike) -> Posterior:
         quantiles=arrays.get("quantiles"),
         **{name: facts[name] for name in _PLAIN},
     )
+    _check_built(post)
+    return post
+
+
+def _check_built(post):
+    """Refuse a posterior whose model, series, path and learnt numbers do not go together."""
+    if not (np.isfinite(post.sd) & (post.sd > 0)).all():
+        raise ValueError("a standard deviation of the path is not a positive number")
+    if post.model is None:
+        return
+    shape = post.mean.shape[1:]
+    if post.model.prior.shape != shape:
+        raise ValueError(f"the path has shape {shape} at a step, and the prior {post.model.prior.shape}")
+    with jax.enable_x64(True):
+        post._observations()
+    shapes = {
+        f"{part}.{name}": np.shape(value)
+        for part in ("prior", "likelihood")
+        for name, value in vars(getattr(post.model, part)).items()
+        if name != "shape"
+    }
+    for place, number in post.parameters.items():
+        if shapes.get(place) != number.values.shape[1:]:
+            raise ValueError(f"the learnt number {place} is none of the model's, or has another shape")
 
 
 def _times(times, facts):
     """The times of the steps and their unit; early files have all dates in nanoseconds."""
-    dates, unit = facts.get("times"), facts.get("time_unit")
-    if "time_unit_ns" in facts:
-        dates, nanoseconds = facts["dates"], facts["time_unit_ns"]
-        times = times if dates is None else times.astype("datetime64[ns]")
-        unit = None if nanoseconds is None else (nanoseconds, "timedelta64[ns]")
-    times = times if dates is None else times.astype(dates)
-    return times, None if unit is None else np.int64(unit[0]).astype(unit[1])
+    if "time_unit_ns" not in facts:
+        return checked_times(times, facts["times"], facts["time_unit"])
+    dates, nanoseconds = facts["dates"], facts["time_unit_ns"]
+    unit = None if nanoseconds is None else [nanoseconds, "timedelta64[ns]"]
+    times, unit = checked_times(times, None if dates is None else "datetime64[ns]", unit)
+    if dates is not None:
+        check_type(dates, "datetime64", "dates")
+        times = times.astype(dates)
+    return times, unit

@@ -41,7 +41,9 @@ def _part(part):
 
 
 def _build(spec):
-    arguments = dict(spec["arguments"])
+    name, arguments = spec["part"], dict(spec["arguments"])
+    if name not in PARTS:
+        raise ValueError(f"a model has the part {name!r}, which is none of {', '.join(PARTS)}")
     if "shape" in arguments:
         arguments["shape"] = tuple(arguments["shape"])
-    return PARTS[spec["part"]](**arguments)
+    return PARTS[name](**arguments)
