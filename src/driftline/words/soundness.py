@@ -80,7 +80,7 @@ def check_vocabulary(vocabulary: Any) -> None:
 def check_days(days: np.ndarray) -> None:
     """Refuse dates that do not increase, or that have years of more than four digits."""
     _must(len(days) > 0 and (np.diff(days.astype(np.int64)) > 0).all(), "dates do not increase")
-    _must(FIRST_DAY <= days[0] and days[-1] <= LAST_DAY, "a date is not in the years 0 to 9999")
+    _must(days[0] >= FIRST_DAY and days[-1] <= LAST_DAY, "a date is not in the years 0 to 9999")
 
 
 def check_provenance(provenance: Any) -> None:
