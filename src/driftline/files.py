@@ -179,4 +179,6 @@ def _mode_of(target: Path) -> int | None:
 
 def _is_about(error: OSError, *places: Path) -> bool:
     """Whether an error is of these places, or names none; others may come from what was to be written."""
-    return error.errno is not None and error.filename in (None, *map(os.fspath, places))
+    return error.errno is not None and (
+        error.filename is None or error.filename in (*places, *map(str, places))
+    )

@@ -13,6 +13,7 @@ LEAVES = {  # of each family, beside the mean
     "MeanField": ("diag",),
     "FullRank": ("factor",),
 }
+LARGE = 1e150  # whose square is still a number
 ROUNDING = 1e-6  # of sums of weights, and of quantiles that are next to each other
 
 
@@ -95,7 +96,7 @@ def _shapes(family, shape):
 
 
 def _check_quantiles(quantiles, mean):
-    _must(quantiles.dtype == np.float64, f"quantiles has dtype {quantiles.dtype}")
+    _must(quantiles.dtype.kind == "f", f"quantiles has dtype {quantiles.dtype}")
     wanted = (len(SCORES), *mean.shape)
     _must(quantiles.shape == wanted, f"quantiles has shape {quantiles.shape} instead of {wanted}")
     _must(np.isfinite(quantiles).all(), "quantiles has a number that is not finite")
@@ -103,7 +104,6 @@ def _check_quantiles(quantiles, mean):
 
 
 def _check_parameters(arrays, places):
-    shared = arrays[f"weights of {places[0]}"] if places else None
     for place in places:
         values, weights = arrays[f"values of {place}"], arrays[f"weights of {place}"]
         for what, array in (("values", values), ("weights", weights)):
@@ -111,10 +111,14 @@ def _check_parameters(arrays, places):
             _must(np.isfinite(array).all(), f"{what} of {place} has a number that is not finite")
         _must(weights.ndim == 1 and len(weights) > 0, f"weights of {place} has shape {weights.shape}")
         _must(values.shape[:1] == weights.shape, f"values and weights of {place} do not agree")
+        _must((np.abs(values) < LARGE).all(), f"values of {place} has a number that is too large")
         _must((weights >= 0).all(), f"weights of {place} has a negative number")
         total = weights.sum()
         _must(abs(total - 1) <= ROUNDING, f"weights of {place} sum to {total:.6g} instead of 1")
-        _must(np.array_equal(weights, shared), f"weights of {place} are not those of {places[0]}")
+        _must(
+            np.array_equal(weights, arrays[f"weights of {places[0]}"]),
+            f"weights of {place} are not those of {places[0]}",
+        )
 
 
 def checked_times(times: np.ndarray, dates: Any, unit: Any) -> tuple[np.ndarray, np.timedelta64 | None]:
@@ -136,7 +140,7 @@ def checked_times(times: np.ndarray, dates: Any, unit: Any) -> tuple[np.ndarray,
     number, name = unit
     check_type(name, "timedelta64", "time_unit")
     _must(_is_whole(number) and 0 < number < 2**63, f"time_unit is {number!r} of {name}")
-    return times, np.int64(number).astype(name)
+    return times, np.array([number], np.int64).view(name)[0]
 
 
 def check_type(name: Any, kind: str, what: str) -> None:

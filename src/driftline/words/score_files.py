@@ -77,7 +77,7 @@ def _check_steps(steps, num_steps, what):
 
 
 def _is_number(value):
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
 
 
 def _is_whole(value):

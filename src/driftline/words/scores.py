@@ -130,7 +130,21 @@ class Evaluation:
             for name, found in facts["methods"].items()
         }
         dates, held_out = np.array(facts["dates"], "datetime64[D]"), np.array(facts["held_out"], np.int64)
-        return cls(dates, held_out, methods, facts["settings"], dict(facts.get("made_from", {})))
+        found = cls(dates, held_out, methods, facts["settings"], dict(facts.get("made_from", {})))
+        found._check_told(facts["methods"], path)
+        return found
+
+    def _check_told(self, methods: dict[str, Any], path: str | os.PathLike) -> None:
+        """Refuse a file in which means are not those of the scores."""
+        if methods and not len(self.compared):
+            raise ValueError(f"{path} has no step that all its methods predicted; write it anew")
+        for name, told in methods.items():
+            means = {"mean": float(self.methods[name].scores.mean()), "mean_held_out": self.mean(name)}
+            if told["predicts"] != TASKS[name]:
+                raise ValueError(f"{path} says that {name} predicts something else; write it anew")
+            for what, mean in means.items():
+                if not isinstance(told[what], float) or abs(told[what] - mean) > 1e-9 * abs(mean):
+                    raise ValueError(f"{path}: {what} of {name} is not that of its scores; write it anew")
 
     def plot(
         self,

@@ -10,7 +10,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
-from multiprocessing.connection import Connection
 from typing import Any
 
 
@@ -61,14 +60,14 @@ class Workers:
                 yield waiting.popleft().result()
 
 
-def _prepare(leash: Connection) -> None:
+def _prepare(leash: Any) -> None:
     """What a worker does first."""
     # Ctrl-C reaches all processes of a terminal; the one that started this stops it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(leash,), daemon=True).start()
 
 
-def _end_with(leash: Connection) -> None:
+def _end_with(leash: Any) -> None:
     """End this process when the other end of a pipe is closed: by who started it, or by the system.
 
     The system does so when that process is gone, even if it was killed and could say nothing.

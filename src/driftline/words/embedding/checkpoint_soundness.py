@@ -13,6 +13,7 @@ FAST = PATHS | VARIANCES | {
     "boldness", "drift", "objective", "pace", "paces", "passes", "paths", "scale", "settled", "shares",
     "taken_back", "widened",
 }  # fmt: skip
+FAST_PHASES = ("level", "paths")
 FAST_HISTORY = ("boldness", "dim", "passes", "taken_back")
 STEPWISE = PATHS | {"now_words", "now_contexts", "now_objective", "now_open"}
 FILTER = VARIANCES | {f"now_{name}" for name in VARIANCES}
@@ -88,7 +89,8 @@ def _check_history(history, done, is_fast):
         _must(isinstance(entry, dict), "the history has an entry that is no object")
         _must(_is_whole(entry["done"]) and before < entry["done"] <= done, "the history is not in order")
         before = entry["done"]
-        _must(isinstance(entry["phase"], str), "the history has a phase that is no text")
+        is_phase = entry["phase"] in FAST_PHASES if is_fast else isinstance(entry["phase"], str)
+        _must(is_phase, f"the history has the phase {entry['phase']!r:.80}")
         _must(entry["score"] is None or _is_number(entry["score"]), "the history has a score that is none")
         for name in ("objective", *(FAST_HISTORY if is_fast else ())):
             _must(_is_number(entry[name]), f"the history has a {name} that is no number")
