@@ -1,6 +1,7 @@
 """Files that are damaged or forged, and writing that fails: of every kind of file that the package has."""
 
 import errno
+import json
 import os
 import re
 
@@ -10,7 +11,7 @@ import pytest
 from driftline import words
 from support.faults import Faults
 from support.file_kinds import KINDS
-from support.file_laws import check_damaged_bytes, check_forged, refused_or_read
+from support.file_laws import check_damaged_bytes, check_forged
 
 NUM_DAMAGED = 100  # of each kind; tests/slow has more
 
@@ -39,12 +40,14 @@ def test_forged_files_are_refused_or_sound(kind, path):
     check_forged(kind, path, NUM_DAMAGED, 0)
 
 
-def test_facts_that_are_nested_without_end_are_refused(kind, path):
+def test_facts_that_are_nested_without_end_are_refused(kind, path, monkeypatch):
     arrays, facts = kind.opened(path)
-    kind.sealed(path, arrays, facts | {"deep": "DEEP"})
-    deep = b"[" * 100_000
-    path.write_bytes(path.read_bytes().replace(b"DEEP", deep))
-    assert refused_or_read(kind, path) is None
+    deep, dumps = "[" * 100_000 + "]" * 100_000, json.dumps
+    with monkeypatch.context() as patch:  # or nothing so deep could be written
+        patch.setattr("json.dumps", lambda *some, **more: dumps(*some, **more).replace('"DEEP"', deep))
+        kind.sealed(path, arrays, facts | {"settings": "DEEP"})
+    with pytest.raises(ValueError, match=r"some\.file .*nested too deeply"):
+        kind.load(path)
 
 
 def full():

@@ -93,7 +93,7 @@ def _check_history(history, done, is_fast):
         _must(is_phase, f"the history has the phase {entry['phase']!r:.80}")
         _must(entry["score"] is None or _is_number(entry["score"]), "the history has a score that is none")
         for name in ("objective", *(FAST_HISTORY if is_fast else ())):
-            _must(_is_number(entry[name]), f"the history has a {name} that is no number")
+            _must(_is_number(entry[name]), f"{name} in the history is no number")
 
 
 def _is_number(value):
