@@ -22,7 +22,8 @@ def looked_at(post):
     return str(post.q.mean.dtype), post.mean, post.sample(2), str(verdict), jax.config.jax_enable_x64
 
 def told(panel):
-    return looked_at(panel["b"])
+    post = panel["b"]
+    return str(post.q.mean.dtype), post.mean, post.sd, jax.config.jax_enable_x64
 
 if __name__ == "__main__":
     model = dl.Model(dl.RandomWalk(0.5), dl.Poisson())
