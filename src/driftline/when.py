@@ -1,5 +1,6 @@
 """The times that a posterior is asked for, and times as files keep them."""
 
+import re
 from typing import Any
 
 import numpy as np
@@ -70,13 +71,44 @@ def stored(times: np.ndarray, unit: np.timedelta64 | None) -> tuple[np.ndarray, 
 
 def restored(times: np.ndarray, facts: dict[str, Any]) -> tuple[np.ndarray, np.timedelta64 | None]:
     """The times of the steps and their unit; early files have all dates in nanoseconds."""
-    dates, unit = facts.get("times"), facts.get("time_unit")
-    if "time_unit_ns" in facts:
-        dates, nanoseconds = facts["dates"], facts["time_unit_ns"]
-        times = times if dates is None else times.astype("datetime64[ns]")
-        unit = None if nanoseconds is None else (nanoseconds, "timedelta64[ns]")
-    times = times if dates is None else times.astype(dates)
-    return times, None if unit is None else np.int64(unit[0]).astype(unit[1])
+    if "time_unit_ns" not in facts:
+        return _checked_times(times, facts["times"], facts["time_unit"])
+    dates, nanoseconds = facts["dates"], facts["time_unit_ns"]
+    unit = None if nanoseconds is None else [nanoseconds, "timedelta64[ns]"]
+    times, unit = _checked_times(times, None if dates is None else "datetime64[ns]", unit)
+    if dates is not None:
+        _check_type(dates, "datetime64", "dates")
+        times = times.astype(dates)
+    return times, unit
+
+
+def _checked_times(times, dates, unit):
+    """The times of the steps and their unit, from numbers and the names of their types."""
+    if dates is not None:
+        _check_type(dates, "datetime64", "times")
+        _must(times.dtype == np.int64, f"times has dtype {times.dtype}")
+        times = times.astype(dates)
+    _must(times.dtype.kind in "iufM", f"times has dtype {times.dtype}")
+    if unit is None:
+        return times, None
+    _must(isinstance(unit, list) and len(unit) == 2, f"time_unit is {unit!r}")
+    number, name = unit
+    _check_type(name, "timedelta64", "time_unit")
+    is_whole = isinstance(number, int) and not isinstance(number, bool)
+    _must(is_whole and 0 < number < 2**63, f"time_unit is {number!r} of {name}")
+    return times, np.array([number], np.int64).view(name)[0]
+
+
+def _check_type(name, kind, what):
+    """Refuse what is not the name of a type of dates or of lengths of time, such as "datetime64[D]"."""
+    units = "Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as"
+    known = isinstance(name, str) and re.fullmatch(rf"{kind}\[\d{{0,9}}({units})\]", name)
+    _must(known, f"the type of {what} is {name!r}")
+
+
+def _must(holds, what):
+    if not holds:
+        raise ValueError(what)
 
 
 def _check_knows_time(model):

@@ -5,6 +5,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 TOKENISER = """\
 import os, pathlib, time
 
@@ -29,21 +31,26 @@ def wait_for(condition, seconds=60):
     return condition()
 
 
-def test_workers_end_with_the_process_that_started_them(tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_workers_end_with_the_process_that_started_them(tmp_path, number):
     (tmp_path / "slow_cutter.py").write_text(TOKENISER)
     rows = "".join(f'{{"date": {1850 + i}, "text": "{"a " * 3_000_000}"}}\n' for i in range(3))
     (tmp_path / "texts.jsonl").write_text(rows)
     command = [sys.executable, "-m", "driftline.cli", "words", "count", "texts.jsonl", "-o", "x.driftline"]
     options = ["--processes", "2", "--tokenise", "slow_cutter:cut"]
-    process, workers = subprocess.Popen([*command, *options], cwd=tmp_path), []
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process, workers = subprocess.Popen([*command, *options], cwd=tmp_path, **pipes), []
     try:
         assert wait_for(lambda: len(list(tmp_path.glob("worker-*"))) == 2)
         workers = [int(path.name.removeprefix("worker-")) for path in tmp_path.glob("worker-*")]
         assert all(map(is_running, workers))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.send_signal(number)
+        process.communicate(timeout=30)  # which nobody holds open: texts are cut for a minute
         assert wait_for(lambda: not any(map(is_running, workers)), 10)
     finally:
         process.kill()
         for pid in [pid for pid in workers if is_running(pid)]:
             os.kill(pid, signal.SIGKILL)
+    if number != signal.SIGKILL:
+        assert process.returncode == 128 + number
+        assert not (tmp_path / ".x.driftline.lock").exists()

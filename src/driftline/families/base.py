@@ -2,11 +2,13 @@
 
 import abc
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
+import jax
 import jax.numpy as jnp
 import jax.random as jr
+import numpy as np
 from jaxtyping import Array, Float, Key
 
 LOG_2PI = math.log(2.0 * math.pi)
@@ -27,6 +29,14 @@ class AbstractFamily(eqx.Module):
     """
 
     mean: eqx.AbstractVar[Float[Array, " T *shape"]]
+
+    def __reduce__(self):
+        # Copies for other processes go through NumPy: JAX's own come back in its default precision, which
+        # may be single.
+        leaves = vars(self)
+        on_device = {name: np.asarray(leaf) for name, leaf in leaves.items() if isinstance(leaf, jax.Array)}
+        others = {name: leaf for name, leaf in leaves.items() if name not in on_device}
+        return _remade, (type(self), on_device, others)
 
     @abc.abstractmethod
     def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
@@ -111,3 +121,12 @@ def mirror_step(value: Float[Array, "..."], step: Float[Array, "..."]) -> Float[
     root = jnp.where(size > 1e15, size, jnp.sqrt(half * half + 1.0))  # a longer step's square overflows
     # Both forms are the same number; each cancels where the other does not.
     return jnp.where(half < 0, value / (root - half), value * (half + root))
+
+
+def _remade(
+    family: type[AbstractFamily], on_device: dict[str, np.ndarray], others: dict[str, Any]
+) -> AbstractFamily:
+    """A member from its leaves, in the precision that they have."""
+    with jax.enable_x64(True):
+        arrays = {name: jax.device_put(array) for name, array in on_device.items()}
+    return family(**arrays, **others)

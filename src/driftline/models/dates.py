@@ -83,6 +83,8 @@ def gaps_in_nanoseconds(dates: np.ndarray) -> np.ndarray:
 
 def in_nanoseconds(unit: Any) -> float:
     """A length of time, as users give it for `time_unit`, in nanoseconds."""
+    if isinstance(unit, int | np.integer) and not isinstance(unit, np.timedelta64):
+        raise _without_unit(unit)  # before NumPy, which warns of such numbers
     try:
         length = np.timedelta64(unit)
     except (TypeError, ValueError) as error:
@@ -90,13 +92,17 @@ def in_nanoseconds(unit: Any) -> float:
             f'time_unit must be a length of time such as np.timedelta64(1, "D"), got {unit!r}'
         ) from error
     if np.datetime_data(length.dtype)[0] == "generic":
-        raise TypeError(
-            f"time_unit={unit!r} does not say whether these are days or seconds; "
-            f'pass a length of time such as np.timedelta64({unit!r}, "D")'
-        )
-    if not length > np.timedelta64(0):
+        raise _without_unit(unit)
+    if length.astype(np.int64) <= 0:  # as one that is missing is
         raise ValueError(f"time_unit must be longer than nothing, got {unit!r}")
     return float(length.astype(np.int64)) * _tick(length.dtype)
+
+
+def _without_unit(unit):
+    return TypeError(
+        f"time_unit={unit!r} does not say whether these are days or seconds; "
+        f'pass a length of time such as np.timedelta64({unit!r}, "D")'
+    )
 
 
 def as_timedelta(nanoseconds: float) -> np.timedelta64:

@@ -29,7 +29,10 @@ def to_spec(model: Model) -> dict[str, Any] | None:
 
 def from_spec(spec: dict[str, Any]) -> Model:
     """The model that `to_spec` described."""
-    return Model(_build(spec["prior"]), _build(spec["likelihood"]))
+    model = Model(_build(spec["prior"]), _build(spec["likelihood"]))
+    if to_spec(model) != spec:
+        raise ValueError("a part of the model has other numbers, or fewer, than it takes")
+    return model
 
 
 def _part(part):
@@ -41,7 +44,9 @@ def _part(part):
 
 
 def _build(spec):
-    arguments = dict(spec["arguments"])
+    name, arguments = spec["part"], dict(spec["arguments"])
+    if name not in PARTS:
+        raise ValueError(f"a model has the part {name!r}, which is none of {', '.join(PARTS)}")
     if "shape" in arguments:
         arguments["shape"] = tuple(arguments["shape"])
-    return PARTS[spec["part"]](**arguments)
+    return PARTS[name](**arguments)

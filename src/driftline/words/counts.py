@@ -187,8 +187,12 @@ def load_counts(path: str | os.PathLike) -> Counts:
     arrays, facts = files.read(path, KIND, VERSION)
     try:
         check(arrays, facts)
-    except (KeyError, TypeError, ValueError) as error:
+        return _built(arrays, facts)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{os.fspath(path)} does not hold sound counts ({error}); count anew") from error
+
+
+def _built(arrays, facts):
     days, part_step = arrays.pop("days"), arrays.pop(PART_STEP, None)
     parts = None if part_step is None else Parts(part_step, **arrays)
     if parts is not None:

@@ -70,7 +70,7 @@ def draw_scores(
         title="mean of held-out steps" + ("; dashed: as published" if beside else ""),
         alignment="left",
     )
-    _write(figure, Path(path))
+    write_picture(figure, Path(path))
 
 
 def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, title: str | None = None) -> None:
@@ -110,7 +110,7 @@ def draw_similarity(found: Sequence["Similarity"], path: str | os.PathLike, titl
     if has_band:
         note += "\nThe less is known of a word, the nearer its cosine is to zero."
     ax.annotate(note, (0.0, -0.1), xycoords="axes fraction", fontsize=8, color="0.4", va="top")
-    _write(figure, Path(path))
+    write_picture(figure, Path(path))
 
 
 def _axis(*dates):
@@ -125,8 +125,8 @@ def _axis(*dates):
     return lambda some: 1970.0 + some.astype("datetime64[D]").astype(np.int64) / YEAR
 
 
-def _write(figure, path):
-    """Write a picture of the kind that its name says, whole or not at all."""
+def write_picture(figure: Any, path: Path) -> None:
+    """Write a figure as a picture of the kind that its name says, whole or not at all."""
     content = io.BytesIO()
     figure.savefig(content, dpi=150, format=path.suffix[1:] or "png")
     try:

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from driftline import files
+from driftline.words.score_files import opened, sealed
 from driftline.words.streams import explained
 
 TASKS = {
@@ -109,7 +109,7 @@ class Evaluation:
 
     def save(self, path: str | os.PathLike) -> None:
         """Write everything to a JSON file."""
-        text = json.dumps(self.to_facts(), indent=1, allow_nan=False) + "\n"
+        text = sealed(self.to_facts())
         try:
             with files.replacing(Path(path)) as file:
                 file.write(text.encode())
@@ -118,18 +118,33 @@ class Evaluation:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> "Evaluation":
-        """Read what `save` wrote."""
+        """Read what `save` wrote; a damaged or inconsistent file is refused."""
         try:
-            facts = json.loads(Path(path).read_text())
-            methods = {
-                name: Scores(np.array(found["steps"]), np.array(found["scores"]), float(found["seconds"]))
-                for name, found in facts["methods"].items()
-            }
-            dates = np.array(facts["dates"], "datetime64[D]")
-            made_from = dict(facts.get("made_from", {}))
-            return cls(dates, np.array(facts["held_out"]), methods, facts["settings"], made_from)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            facts = opened(Path(path).read_bytes())
+        except (ValueError, TypeError, RecursionError) as error:
             raise ValueError(f"{path} is not a file of scores ({error}); write it anew") from error
+        methods = {
+            name: Scores(
+                np.array(found["steps"], np.int64), np.array(found["scores"], float), float(found["seconds"])
+            )
+            for name, found in facts["methods"].items()
+        }
+        dates, held_out = np.array(facts["dates"], "datetime64[D]"), np.array(facts["held_out"], np.int64)
+        found = cls(dates, held_out, methods, facts["settings"], dict(facts.get("made_from", {})))
+        found._check_told(facts["methods"], path)
+        return found
+
+    def _check_told(self, methods: dict[str, Any], path: str | os.PathLike) -> None:
+        """Refuse a file in which means are not those of the scores."""
+        if methods and not len(self.compared):
+            raise ValueError(f"{path} has no step that all its methods predicted; write it anew")
+        for name, told in methods.items():
+            means = {"mean": float(self.methods[name].scores.mean()), "mean_held_out": self.mean(name)}
+            if told["predicts"] != TASKS[name]:
+                raise ValueError(f"{path} says that {name} predicts something else; write it anew")
+            for what, mean in means.items():
+                if not isinstance(told[what], float) or abs(told[what] - mean) > 1e-9 * abs(mean):
+                    raise ValueError(f"{path}: {what} of {name} is not that of its scores; write it anew")
 
     def plot(
         self,

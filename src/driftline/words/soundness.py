@@ -15,6 +15,7 @@ DTYPES = {
     "tokens": np.int64,
     "documents": np.int64,
 }
+FIRST_DAY, LAST_DAY = -719_528, 2_932_896  # first of the year 0 and last of 9999, from 1970 on
 PART_STEP = "part_step"  # only if steps have parts; then all but the days is counted by part
 
 
@@ -25,7 +26,9 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         arrays: What is in the file.
         facts: What else is.
     """
-    vocabulary, num_dates, size = facts["vocabulary"], len(arrays["days"]), len(facts["vocabulary"])
+    _must(isinstance(facts, dict), "its facts are no object")
+    check_vocabulary(facts["vocabulary"])
+    num_dates, size = len(arrays["days"]), len(facts["vocabulary"])
     dtypes = DTYPES | ({PART_STEP: np.int32} if PART_STEP in arrays else {})
     for name, dtype in dtypes.items():
         _must(arrays[name].dtype == dtype, f"{name} has dtype {arrays[name].dtype}")
@@ -33,10 +36,9 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
             arrays[name].ndim == (2 if name == "occurrences" else 1), f"{name} has {arrays[name].ndim} axes"
         )
     _must(arrays.keys() == dtypes.keys(), "there are other arrays in it")
-    _must(len(set(vocabulary)) == size and all(isinstance(word, str) for word in vocabulary), "words repeat")
-    _must(isinstance(facts["window"], int) and facts["window"] >= 1, "the window is no whole number")
-    _must(isinstance(facts["provenance"], dict), "the provenance is no object")
-    _must(num_dates >= 1 and (np.diff(arrays["days"]) > 0).all(), "dates do not increase")
+    _must(_is_whole(facts["window"], 1) and facts["window"] < 2**31, "the window is no whole number")
+    check_provenance(facts["provenance"])
+    check_days(arrays["days"])
     num_steps = len(arrays.get(PART_STEP, arrays["days"]))
     _must(arrays["occurrences"].shape == (num_steps, size), "occurrences have another shape")
     _must(arrays["tokens"].shape == arrays["documents"].shape == (num_steps,), "steps do not agree")
@@ -64,7 +66,40 @@ def _check_parts(arrays, num_dates, window):
     _must(len(np.unique(steps)) == num_dates, "a step has no part")
     _must((arrays["documents"] > 0).all(), "a part has no document")
     units = arrays["values"] * np.float64(window)
+    _must((units < 2**53).all(), "a count is too large")
     _must((np.abs(units - np.rint(units)) <= 1e-6 * units).all(), "a count is no multiple of its weights")
+
+
+def check_vocabulary(vocabulary: Any) -> None:
+    """Refuse what is no list of different words."""
+    _must(isinstance(vocabulary, list) and len(vocabulary) > 0, "there is no list of words")
+    _must(all(isinstance(word, str) for word in vocabulary), "a word is no text")
+    _must(len(set(vocabulary)) == len(vocabulary), "words repeat")
+
+
+def check_days(days: np.ndarray) -> None:
+    """Refuse dates that do not increase, or that have years of more than four digits."""
+    _must(len(days) > 0 and (np.diff(days.astype(np.int64)) > 0).all(), "dates do not increase")
+    _must(days[0] >= FIRST_DAY and days[-1] <= LAST_DAY, "a date is not in the years 0 to 9999")
+
+
+def check_provenance(provenance: Any) -> None:
+    """Refuse a provenance in which what the package itself looks at is something else."""
+    _must(isinstance(provenance, dict), "the provenance is no object")
+    for name in ("empty_documents", "num_skipped_files"):
+        _must(_is_whole(provenance.get(name, 0), 0), f"{name} of the provenance is no whole number")
+    _must(isinstance(provenance.get("first_empty") or "", str), "first_empty of the provenance is no text")
+    for name, is_one in (("skipped_files", _is_text), ("shuffled", _is_whole), ("left_out", _is_whole)):
+        many = provenance.get(name, [])
+        _must(isinstance(many, list) and all(map(is_one, many)), f"{name} of the provenance is no list")
+
+
+def _is_whole(value, least=0):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= least
+
+
+def _is_text(value):
+    return isinstance(value, str)
 
 
 def _must(holds, what):

@@ -1,6 +1,7 @@
 """A temporary file for passages as numbers, so that texts are read and cut once, and not held."""
 
 import contextlib
+import errno
 import tempfile
 from collections.abc import Iterator
 
@@ -57,4 +58,14 @@ class Spool:
             yield Encoded([], *arrays, empty=0, hands=hands)
 
     def _array(self, length, dtype):
-        return np.frombuffer(self._file.read(int(length) * np.dtype(dtype).itemsize), dtype)
+        size = int(length) * np.dtype(dtype).itemsize
+        try:
+            data = self._file.read(size)
+        except OSError as error:
+            raise explained(error, f"a temporary file in {tempfile.gettempdir()}", REMEDY) from error
+        if len(data) != size:
+            raise OSError(
+                errno.EIO,
+                f"a temporary file in {tempfile.gettempdir()} has lost {size - len(data):,} bytes; {REMEDY}",
+            )
+        return np.frombuffer(data, dtype)

@@ -25,17 +25,24 @@ class Workers:
 
     def __init__(self, processes: int):
         self._processes = processes
-        self._pool = None
+        self._pool = self._leash = None
         if processes > 1:
             context = multiprocessing.get_context("spawn")
-            self._pool = concurrent.futures.ProcessPoolExecutor(processes, context, initializer=_prepare)
+            theirs, self._leash = context.Pipe(duplex=False)
+            self._pool = concurrent.futures.ProcessPoolExecutor(
+                processes, context, initializer=_prepare, initargs=(theirs,)
+            )
 
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+    def __exit__(self, kind, *_):
+        if self._pool is None or self._leash is None:
+            return
+        if kind is not None:
+            self._leash.close()  # nobody waits for the rest of the work
+        self._pool.shutdown(cancel_futures=True)
+        self._leash.close()
 
     def map(self, function: Callable[..., Any], jobs: Iterable[tuple]) -> Iterator[Any]:
         """Results of `function(*job)`; only a few jobs are taken ahead of time."""
@@ -53,19 +60,20 @@ class Workers:
                 yield waiting.popleft().result()
 
 
-def _prepare():
+def _prepare(leash: Any) -> None:
     """What a worker does first."""
     # Ctrl-C reaches all processes of a terminal; the one that started this stops it.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    threading.Thread(target=_end_with, args=(leash,), daemon=True).start()
 
 
-def _end_with_parent():
-    """End this process when the one that started it is gone, even if it was killed and could say nothing."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
+def _end_with(leash: Any) -> None:
+    """End this process when the other end of a pipe is closed: by who started it, or by the system.
+
+    The system does so when that process is gone, even if it was killed and could say nothing.
+    """
+    leash.poll(None)
+    os._exit(1)
 
 
 def _check_picklable(function):

@@ -158,7 +158,8 @@ def test_a_file_may_be_written_over_while_it_is_mapped(path):
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])
-def test_permissions_follow_the_umask(path, mask):
+def test_permissions_of_a_new_file_follow_the_umask(path, mask):
+    path.unlink()
     before = os.umask(mask)
     try:
         mapped.write(path, "thing", 1, ARRAYS, FACTS)

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from driftline.cli.stopping import ending_on_sigterm
 from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step, word_list
 from driftline.cli.words.locks import only_one
 
@@ -116,7 +117,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Count, write the counts, and say what was found."""
     listed = [arguments.vocabulary, arguments.stop, arguments.table]
     check_out(arguments.out, [*arguments.texts, *(path for path in listed if isinstance(path, Path))])
-    with only_one(arguments.out):
+    with ending_on_sigterm(), only_one(arguments.out):
         return _count(arguments)
 
 

@@ -134,7 +134,8 @@ def _checkpoints(checkpoint):
 
 def _remove_halves(path):
     """Remove what is left of a file that was being written when a fit was killed (`files.replacing`)."""
-    for half in path.parent.glob(f".{glob.escape(path.name)}.{'[0-9a-f]' * 12}"):
+    place = path.resolve()  # which is replaced if the path is a link
+    for half in place.parent.glob(f".{glob.escape(place.name)}.{'[0-9a-f]' * 12}"):
         half.unlink(missing_ok=True)
 
 

@@ -135,7 +135,7 @@ def check_out(path: Path, inputs: Sequence[Path], example: str = f"counts{SUFFIX
         inputs: Files and folders that are read.
         example: A name that such a file may have.
     """
-    folder = path.parent
+    folder = path.resolve().parent if path.is_symlink() else path.parent  # where the file itself will lie
     if path.is_dir():
         raise ValueError(f"{path} is a folder; name a file, such as {path / example}")
     if path.exists() and not path.is_file():

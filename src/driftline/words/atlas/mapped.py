@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import driftline
-from driftline.files import ENTRY, replacing
+from driftline.files import ENTRY, UNREADABLE, parsed, replacing
 
 PIECE = 1 << 22  # bytes that are hashed at a time; a whole number of any item
 MAX_HEADER = 1 << 28
@@ -97,22 +97,31 @@ def read(
             entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
             size = _check_layout(entries, os.fstat(file.fileno()).st_size - begin)
             if verify:
-                for name, entry in entries.items():
-                    file.seek(begin + entry["data_offsets"][0])
-                    found = _verified(file, name, entry, inspect)
-                    _must(found == metadata["arrays"][name], f"{name} does not match its checksum")
+                _verify(file, begin, entries, metadata["arrays"], inspect)
+            return _mapped(file, begin, size, entries), parsed(metadata["facts"])
         except _OtherKindError as error:
             raise ValueError(f"{path} holds {error}") from error
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        except UNREADABLE as error:
             raise ValueError(
                 f"{path} is damaged or not a driftline {kind} file ({error}); write it anew"
             ) from error
-        whole = np.memmap(file, np.uint8, "r", begin, (size,)) if size else np.zeros(0, np.uint8)
+
+
+def _verify(file, begin, entries, digests, inspect):
+    _must(digests.keys() == entries.keys(), "its checksums are not those of its arrays")
+    for name, entry in entries.items():
+        file.seek(begin + entry["data_offsets"][0])
+        found = _verified(file, name, entry, inspect)
+        _must(found == digests[name], f"{name} does not match its checksum")
+
+
+def _mapped(file, begin, size, entries):
+    whole = np.memmap(file, np.uint8, "r", begin, (size,)) if size else np.zeros(0, np.uint8)
     arrays = {}
     for name, entry in entries.items():
         piece = np.asarray(whole[slice(*entry["data_offsets"])])
         arrays[name] = piece.view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return arrays, json.loads(metadata["facts"])
+    return arrays
 
 
 def _entries(arrays):
@@ -158,8 +167,8 @@ def _header(file: BufferedReader, form: str) -> tuple[dict[str, Any], dict[str, 
     (length,) = struct.unpack("<Q", head)
     _must(length <= min(MAX_HEADER, os.fstat(file.fileno()).st_size - 8), "its header is cut off")
     text = file.read(length)
-    header = json.loads(text)
-    metadata = json.loads(header["__metadata__"][ENTRY])
+    header = parsed(text.decode())
+    metadata = parsed(header["__metadata__"][ENTRY])
     found = metadata.get("format", "unknown")
     kind, _, version = found.partition("/")
     asked, _, readable = form.partition("/")

@@ -1,11 +1,13 @@
 """What must hold in a file of an atlas before it is believed."""
 
+import dataclasses
 from typing import Any
 
 import numpy as np
 
 from driftline.words.atlas.paths import BETWEEN
-from driftline.words.settings import PRIORS
+from driftline.words.settings import METHODS, PRIORS, Settings
+from driftline.words.soundness import check_days, check_provenance, check_vocabulary
 
 DTYPES = {
     "days": np.int32,
@@ -38,19 +40,12 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         arrays: What is in the file.
         facts: What else is.
     """
+    _must(isinstance(facts, dict), "its facts are no object")
+    check_vocabulary(facts["vocabulary"])
+    _check_facts(facts)
     _check_names(arrays, facts)
     vocabulary, num_steps, num_rows = facts["vocabulary"], len(arrays["days"]), len(arrays["knot_words"])
-    _must(all(isinstance(word, str) for word in vocabulary), "a word is no text")
-    _must(len(set(vocabulary)) == len(vocabulary) > 0, "words repeat, or there are none")
-    for name in ("settings", "provenance", "history"):
-        _must(isinstance(facts[name], dict), f"the {name} are no object")
-    _must(all(isinstance(column, list) for column in facts["history"].values()), "the history has no lists")
-    _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is no number")
-    ended = facts.get("converged")
-    _must(ended is None or isinstance(ended, bool), "converged is neither true nor false")
-    _must(isinstance(facts.get("message", ""), str), "the message is no text")
-    _must(isinstance(facts.get("learnt", {}), dict), "what was learnt is no object")
-    _must(num_steps > 0 and (np.diff(arrays["days"]) > 0).all(), "dates do not increase")
+    check_days(arrays["days"])
     _must(len(arrays["tokens"]) == num_steps, "tokens and dates do not agree")
     num_paces, rest = divmod(len(arrays["prior_variance"]), num_steps)
     _must(num_paces > 0 and not rest, "prior_variance and dates do not agree")
@@ -70,6 +65,26 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
     for name in arrays.keys() - DTYPES.keys():
         _must(arrays[name].dtype == np.float32, f"{name} has dtype {arrays[name].dtype}")
         _must(arrays[name].shape == (num_rows, dim) and dim > 0, f"{name} has shape {arrays[name].shape}")
+
+
+def _check_facts(facts):
+    check_provenance(facts["provenance"])
+    for name in ("settings", "history"):
+        _must(isinstance(facts[name], dict), f"the {name} are no object")
+    _check_settings(facts["settings"])
+    _must(all(isinstance(column, list) for column in facts["history"].values()), "the history has no lists")
+    _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is no number")
+    ended = facts.get("converged")
+    _must(ended is None or isinstance(ended, bool), "converged is neither true nor false")
+    _must(isinstance(facts.get("message", ""), str), "the message is no text")
+    _must(isinstance(facts.get("learnt", {}), dict), "what was learnt is no object")
+
+
+def _check_settings(settings):
+    """Refuse settings that no fit can have; those of other versions may have more or fewer names."""
+    if settings.get("method") in METHODS:
+        names = {field.name for field in dataclasses.fields(Settings)} - {"passes"}
+        Settings(**{name: value for name, value in settings.items() if name in names})
 
 
 def _check_names(arrays, facts):

@@ -81,8 +81,12 @@ def read(path: str | os.PathLike, *, verify: bool = True) -> dict[str, Any]:
     arrays, facts = mapped.read(path, KIND, VERSION, verify=verify, inspect=look)
     try:
         check(arrays, facts)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        return _built(arrays, facts)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise ValueError(f"{os.fspath(path)} does not hold a sound atlas ({error}); fit anew") from error
+
+
+def _built(arrays, facts):
     dates = EPOCH + arrays["days"].astype("timedelta64[D]")
     knots = Knots(len(facts["vocabulary"]), len(dates), arrays["knot_words"], arrays["knot_steps"])
     variance, regression = (

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from driftline.words.atlas import mapped
+from driftline.words.embedding.checkpoint_soundness import check
 from driftline.words.embedding.problem import Problem
 from driftline.words.streams import explained
 
@@ -32,10 +33,16 @@ def write(
 def read(path: str | os.PathLike, problem: Problem) -> tuple[dict[str, Any], int, list[dict[str, Any]]]:
     """The state, how many passes it has behind it, and their history; of this very fit, or an error."""
     arrays, facts = mapped.read(path, KIND, VERSION)
-    if facts["fingerprint"] != problem.fingerprint:
+    if not isinstance(facts, dict) or facts.get("fingerprint") != problem.fingerprint:
         raise ValueError(
             f"{os.fspath(path)} is a checkpoint of another fit: its counts, settings or held-out steps "
             "differ; give the same ones, or begin anew without resuming"
         )
+    try:
+        check(arrays, facts, problem)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"{os.fspath(path)} does not hold the state of a fit ({error}); delete it and begin anew"
+        ) from error
     # Copies: a step-by-step fit writes into its state, and the file is about to be replaced.
     return {name: np.array(array) for name, array in arrays.items()}, facts["done"], facts["history"]
