@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from driftline.families import MeanField as MeanField
     from driftline.fitting import fit as fit
     from driftline.infer.failures import DivergenceError as DivergenceError
+    from driftline.loading import load as load
     from driftline.models import AR1 as AR1
     from driftline.models import Bernoulli as Bernoulli
     from driftline.models import Binomial as Binomial
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from driftline.models import learn as learn
     from driftline.panel import Panel as Panel
     from driftline.posterior import Posterior as Posterior
-    from driftline.posterior import load as load
+    from driftline.refined import Refined as Refined
 
 __version__ = "0.1.0"
 
@@ -60,7 +61,9 @@ _HOMES = {
         "learn",
     ),
     "driftline.panel": ("Panel",),
-    "driftline.posterior": ("Posterior", "load"),
+    "driftline.loading": ("load",),
+    "driftline.posterior": ("Posterior",),
+    "driftline.refined": ("Refined",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

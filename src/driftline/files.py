@@ -29,6 +29,7 @@ UNREADABLE = (  # what comes of bytes that are not those that were written
 KINDS = "biuf"  # the array kinds that are written and accepted: booleans and numbers
 WRITERS = {  # for whoever opens something else
     "posterior": "`save` of a posterior",
+    "refined": "`save` of a refined posterior",
     "word-counts": "`save` of counts or `driftline words count`",
 }
 
@@ -83,6 +84,16 @@ def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np
         return arrays, parsed(metadata["facts"])
     except UNREADABLE as error:
         raise ValueError(f"{path} is damaged: {error}; write it anew") from error
+
+
+def kind_of(path: str | os.PathLike) -> str | None:
+    """The kind that a file says it is; None if it says nothing, for whoever reads it to complain."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            found = _metadata(file).get("format")
+    except (OSError, *UNREADABLE):
+        return None
+    return found.split("/")[0] if isinstance(found, str) else None
 
 
 def parsed(text: str) -> Any:

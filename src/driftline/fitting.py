@@ -7,9 +7,11 @@ import jax
 import numpy as np
 
 from driftline.infer import bbvi, climb, integrate, kalman, newton
+from driftline.infer.coupling import chosen_structure
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.infer.start import begin, starting_family, without_correlations
+from driftline.infer.tilted import skewed_quantiles
 from driftline.models.model import Model
 from driftline.models.observations import as_times, as_values, observe, pad
 from driftline.models.panels import as_panel, is_panel
@@ -28,7 +30,7 @@ def fit(
     times: Any = None,
     time_unit: Any = None,
     method: str = "newton",
-    structure: str = "chains",
+    structure: str | None = None,
     seed: int = 0,
     progress: Any = None,
     parameters: str = "integrate",
@@ -53,7 +55,8 @@ def fit(
         method: "newton" (natural-gradient steps: fast, deterministic), "bbvi" (the paper), "mean-field"
             (a baseline without correlations in time), or "exact" (linear and Gaussian models only).
         structure: "chains" for one independent chain per element of the path, "block" for one chain that
-            couples them all.
+            couples them all. By default "block" where the model couples elements and there are at most eight,
+            else "chains"; `post.structure` says which.
         seed: The same seed gives the same numbers.
         progress: True or False, a function that takes a `Progress`, or None for a line on a terminal.
         parameters: For numbers marked with `dl.learn`: "integrate" for a posterior over them, over which
@@ -77,11 +80,14 @@ def fit(
     plain = at_start(model)  # the user's functions never meet a mark
     if is_panel(x, plain.likelihood, plain.prior.shape):
         series = as_panel(x, times, time_unit)
+        structure = structure or "chains"
         return fit_panel(model, series, settings, method, structure, progress, parameters, shared=shared)
     values = as_values(x)
     labels, gaps, unit = as_times(times, x, len(values), time_unit)
     with jax.enable_x64(True):
         observations = observe(values, gaps, plain.likelihood, plain.prior.shape)
+        if structure is None:
+            structure = "chains" if method == "mean-field" else chosen_structure(plain, observations)
         supports = {place: number.support for place, number in learnt(model).items()}
         if supports:
             learning = _run_learning(model, observations, structure, settings, progress, parameters)
@@ -106,9 +112,9 @@ def _settings(model, method, structure, seed, parameters, options):
         raise TypeError(f"fit takes a dl.Model(prior, likelihood) first, got {model!r}")
     if method not in tuple(SETTINGS):
         raise ValueError(f"unknown method {method!r}; choose one of {', '.join(SETTINGS)}")
-    if structure not in STRUCTURES:
+    if structure is not None and structure not in STRUCTURES:
         raise ValueError(f"unknown structure {structure!r}; choose one of {', '.join(STRUCTURES)}")
-    if method == "mean-field" and structure != "chains":
+    if method == "mean-field" and structure not in (None, "chains"):
         raise ValueError(
             f"method 'mean-field' couples nothing, so it has no structure={structure!r}; leave that away"
         )
@@ -153,7 +159,7 @@ def _run_padded(model, observations, structure, settings, progress) -> Outcome:
     q = starting_family(model, path, padded, structure)
     reporter = Reporter("newton", settings.max_iterations, progress)
     outcome = newton.maximise(model, padded, q, settings, reporter=reporter)
-    return dataclasses.replace(outcome, q=_first(outcome.q, num_steps))
+    return _cut(dataclasses.replace(outcome, quantiles=skewed_quantiles(model, padded, outcome.q)), num_steps)
 
 
 def _run_learning(model, observations, structure, settings, progress, parameters) -> integrate.Learning:
@@ -165,10 +171,13 @@ def _run_learning(model, observations, structure, settings, progress, parameters
 
     reporter = Reporter("learning", climb.MOST_CLIMBS, progress)
     learning = integrate.learn_numbers(model, padded, start, settings, mode=parameters, reporter=reporter)
-    q, quantiles = _first(learning.outcome.q, num_steps), learning.outcome.quantiles
-    if quantiles is not None:
-        quantiles = quantiles[:, :num_steps]
-    return learning._replace(outcome=dataclasses.replace(learning.outcome, q=q, quantiles=quantiles))
+    return learning._replace(outcome=_cut(learning.outcome, num_steps))
+
+
+def _cut(outcome, num_steps):
+    """An outcome without the steps that filled the series up."""
+    quantiles = None if outcome.quantiles is None else outcome.quantiles[:, :num_steps]
+    return dataclasses.replace(outcome, q=_first(outcome.q, num_steps), quantiles=quantiles)
 
 
 def _first(q, num_steps):

@@ -14,11 +14,13 @@ from driftline.infer.refinement import Refinement, agreement
 from driftline.intervals import checked_probability
 from driftline.learnt import LearntNumber
 from driftline.models.model import Model
-from driftline.models.observations import as_times
+from driftline.models.observations import as_times, observe
 from driftline.models.priors import AbstractLinearPrior
-from driftline.models.spec import to_spec
+from driftline.models.spec import from_spec, to_spec
 
 KIND, VERSION = "refined", 1
+FEWEST = 4  # draws of a chain from which on it can be judged
+LARGE = 1e150  # whose square is still a number
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -190,3 +192,45 @@ class Refined:
 
 def _flat(draws):
     return draws.reshape(-1, *draws.shape[2:])
+
+
+def load(path: str | os.PathLike) -> Refined:
+    """Read draws that `Refined.save` wrote; a damaged or inconsistent file is refused."""
+    arrays, facts = files.read(path, KIND, VERSION)
+    try:
+        return _built(arrays, facts)
+    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
+        reason = f"it has no {error}" if isinstance(error, KeyError) else error
+        raise ValueError(
+            f"{os.fspath(path)} does not hold sound draws ({reason}); refine and save them anew"
+        ) from error
+
+
+def _built(arrays, facts):
+    times, unit = when.restored(arrays["times"], facts)
+    draws, values, places = arrays["draws"], arrays["values"], facts["parameters"]
+    gaps = as_times(times, None, len(values), unit)[1]
+    wanted = {"draws", "values", "times", *(f"draws of {place}" for place in places)}
+    _must(set(arrays) == wanted, f"it has {', '.join(sorted(arrays))} and not {', '.join(sorted(wanted))}")
+    fits = draws.ndim >= 3 and draws.size and draws.shape[2] == len(values) and draws.shape[1] >= FEWEST
+    _must(fits, f"draws of shape {draws.shape} do not go with {len(values)} steps")
+    numbers = {place: arrays[f"draws of {place}"] for place in places}
+    for name, array in {"the path": draws, **numbers}.items():
+        usual = array.dtype == np.float64 and (np.abs(array) < LARGE).all()
+        _must(usual, f"a draw of {name} is no usual number")
+        _must(array.shape[:2] == draws.shape[:2], f"draws of {name} have shape {array.shape[:2]}")
+    _must(values.dtype == np.float64 and not np.isinf(values).any(), "a value is no number")
+    divergences, interrupted = facts["divergences"], facts["interrupted"]
+    _must(type(divergences) is int and divergences >= 0, f"divergences is {divergences!r}")
+    _must(type(interrupted) is bool, f"interrupted is {interrupted!r}")
+    model = None if facts["model"] is None else from_spec(facts["model"])
+    if model is not None:
+        with jax.enable_x64(True):
+            observe(values, gaps, model.likelihood, model.prior.shape)
+        _must(model.prior.shape == draws.shape[3:], f"a step has shape {draws.shape[3:]}")
+    return Refined(draws, numbers, model, values, times, unit, divergences, interrupted)
+
+
+def _must(holds, what):
+    if not holds:
+        raise ValueError(what)

@@ -122,7 +122,7 @@ def test_latent_shapes_of_any_rank_where_the_likelihood_sees_all_of_a_step(key):
     assert post.mean.shape == post.sd.shape == (12, 2, 3)
     assert np.abs((post.mean - exact.mean) / exact.sd).max() <= 0.02
     assert np.abs(post.sd / exact.sd - 1).max() <= 0.02
-    chains = dl.fit(model, x, **options)
+    chains = dl.fit(model, x, structure="chains", **options)
     # A lower bound, and one that gives something away: chains cannot hold what the likelihood couples.
     assert chains.elbo + 5 * chains.elbo_error < exact.elbo
     assert abs(post.elbo - exact.elbo) < 0.05 + 5 * post.elbo_error

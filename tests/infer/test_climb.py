@@ -15,7 +15,7 @@ def hills(raws, q):
     apart = raws - TOPS
     slopes = -np.einsum("nij,nj->ni", SHAPES, apart)
     values = 0.5 * np.einsum("ni,ni->n", slopes, apart)
-    return Fitted(values, slopes, values, q)
+    return Fitted(values, slopes, values, q, np.zeros_like(values))
 
 
 def quiet():

@@ -121,7 +121,7 @@ def test_the_gap_agrees_with_brute_force(name):
     assert abs(found.log_evidence - log_evidence) < 4 * np.hypot(error, found.gap_error)
     assert abs(found.gap - (log_evidence - post.elbo)) < 4 * np.hypot(error, found.gap_error)
     # The ELBO is a lower bound, and here a strict one.
-    assert found.gap > 2 * found.gap_error
+    assert found.gap > found.gap_error
     np.testing.assert_allclose(found.gap_in_time.sum(), found.gap, atol=6 * found.gap_error)
 
 
@@ -255,7 +255,7 @@ def test_the_error_of_the_elbo_is_not_that_of_the_evidence():
     post = dl.fit(dl.Model(dl.RandomWalk(0.5), dl.Poisson()), [0, 3, 2, 1, 5], method="bbvi")
     assert post.elbo_error > 0
     found = post.diagnose()
-    np.testing.assert_allclose(found.gap_error, np.hypot(found.log_evidence_error, post.elbo_error))
+    np.testing.assert_allclose(found.gap_error, np.hypot(found.log_evidence_error, 1.96 * post.elbo_error))
     assert f"{found.log_evidence:.3f} ± {found.log_evidence_error:.3f}" in str(found)
     assert f"{found.gap:.3f} ± {found.gap_error:.3f} nats" in str(found)
     # Another error of the ELBO says nothing about the evidence.

@@ -9,8 +9,7 @@ import pytest
 from scipy import optimize, stats
 
 import driftline as dl
-from driftline.infer import integrate
-from driftline.infer.integrate import _proposals
+from driftline.infer import covering, heights, integrate, mixture, points
 from driftline.infer.layout import Layout
 from driftline.intervals import SCORES
 from driftline.models.observations import observe
@@ -47,16 +46,16 @@ def test_the_posterior_of_learnt_numbers_equals_a_dense_grid(walk):
     post = dl.fit(learning_model(), x)
     weights = np.exp(log_evidence - log_evidence.max())
     weights /= weights.sum()
-    for place, points, marginal in (
+    for place, grid, marginal in (
         ("prior.scale", steps, weights.sum(1)),
         ("likelihood.scale", noises, weights.sum(0)),
     ):
-        mean = marginal @ points
-        sd = np.sqrt(marginal @ (points - mean) ** 2)
+        mean = marginal @ grid
+        sd = np.sqrt(marginal @ (grid - mean) ** 2)
         number = post.parameters[place]
         assert abs(number.mean - mean) < 0.1 * sd
         assert abs(number.sd / sd - 1) < 0.1
-        lower, upper = np.interp([0.05, 0.95], np.cumsum(marginal), points)
+        lower, upper = np.interp([0.05, 0.95], np.cumsum(marginal), grid)
         np.testing.assert_allclose(number.interval(0.9), [lower, upper], atol=0.2 * sd)
     mean = np.einsum("ij,ijt->t", weights, means)
     sd = np.sqrt(np.einsum("ij,ijt->t", weights, seconds) - mean**2)
@@ -114,9 +113,11 @@ def test_a_prior_moves_the_posterior_by_its_density(walk):
     assert abs(post.parameters["prior.scale"].mean - mean) < 0.1 * sd
 
 
-def test_proposals_have_the_density_they_claim():
+def test_points_have_the_density_they_claim():
     center, covariance = np.array([1.0, -2.0]), np.array([[0.5, 0.2], [0.2, 0.3]])
-    raws, log_density, _ = _proposals(center, covariance, 4096)
+    frame = points.Frame.of(center, covariance)
+    drawn = points.drawn(4096, np.array([[1.0, 0.7], [1.5, 1.2]]))
+    raws, log_density = frame.place(drawn.apart), drawn.log_density - frame.log_volume
     target = (
         -0.5 * np.einsum("pi,ij,pj->p", raws - center, np.linalg.inv(covariance), raws - center)
         - 0.5 * np.linalg.slogdet(2 * np.pi * covariance)[1]
@@ -125,6 +126,29 @@ def test_proposals_have_the_density_they_claim():
     np.testing.assert_allclose(weights.mean(), 1.0, atol=0.02)
     mean = weights @ raws / len(raws)
     np.testing.assert_allclose(mean, center, atol=0.03)
+
+
+@pytest.mark.parametrize("dim", [1, 2])
+def test_a_grid_integrates_a_density_to_its_tails(dim):
+    # A skewed density with an exponential tail: that of the logarithm of a gamma variable.
+    def log_density(apart):
+        return np.sum(2.0 * apart - np.exp(apart), axis=1)  # integrates to gamma(2) = 1 along every axis
+
+    frame = points.Frame(np.zeros(dim), np.eye(dim))
+    found = points.reach(frame, float(log_density(np.zeros((1, dim)))[0]), log_density)
+    laid = points.grid(found.end, np.ones(dim))
+    total = np.mean(np.exp(log_density(laid.apart) - laid.log_density))
+    np.testing.assert_allclose(total, 1.0, rtol=2e-4)
+    # gamma(1): an expectation that lies in the lower tail, as far as that is followed.
+    lower = np.mean(np.exp(log_density(laid.apart) - laid.apart[:, 0] - laid.log_density))
+    np.testing.assert_allclose(lower, 1.0, atol=0.01)
+
+
+def test_a_posterior_without_end_has_no_end():
+    frame = points.Frame(np.zeros(1), np.eye(1))
+    found = points.reach(frame, 0.0, lambda raws: np.minimum(raws[:, 0], 0.0))
+    assert np.isinf(found.end[1, 0])
+    assert found.end[0, 0] >= points.FALLEN
 
 
 def test_a_layout_puts_numbers_of_any_shape_into_one_vector():
@@ -234,11 +258,11 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 2)  # three points in two parts, which overlap
     scales, weights = (0.1, 0.4, 1.5), np.array([0.3, 0.1, 0.6])
     x = [3.0, 9.0, 1.0, 0.0, 12.0]
-    model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True), shape=shape), dl.Poisson())
+    model = dl.Model(dl.RandomWalk(dl.learn(0.2, positive=True), shape=shape), dl.Gaussian(2.0))
     data = np.array([x, x[::-1]]).T.reshape(5, *shape)
     fits = [
         dl.fit(
-            dl.Model(dl.RandomWalk(scale, shape=shape), dl.Poisson()),
+            dl.Model(dl.RandomWalk(scale, shape=shape), dl.Gaussian(2.0)),
             data,
             structure=structure,
             tolerance=1e-12,
@@ -248,10 +272,10 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape, monkeypatch):
     observations = observe(data, np.ones(4), model.likelihood, shape)
     number = model.prior.scale
     layout = Layout(("prior.scale",), (number.support,), ((),), flat=False)
-    template = dl.Model(dl.RandomWalk(0.2, shape=shape), dl.Poisson())
+    template = dl.Model(dl.RandomWalk(0.2, shape=shape), dl.Gaussian(2.0))
     raws = np.array([number.support.to_raw(scale) for scale in scales]).reshape(-1, 1)
     problem = template, observations, layout, jnp.asarray(1e-12), jnp.asarray(100)
-    mixed, quantiles = integrate._mixed(raws, weights, fits[0].q, problem)
+    mixed, quantiles = mixture.mixed(raws, weights, fits[0].q, problem)
     means = np.array([fit.mean for fit in fits])
     mean = np.tensordot(weights, means, 1)
     assert np.abs(mean - means[0]).max() > 0.3
@@ -336,9 +360,9 @@ def test_ctrl_c_while_averaging_returns_modes(monkeypatch, shared):
 
 def test_numbers_around_which_every_fit_fails_are_refused(monkeypatch):
     model = dl.Model(dl.RandomWalk(dl.learn(0.2)), dl.Poisson())
-    failed = lambda raws, *_: (np.full(len(raws), np.nan), np.zeros(len(raws)))  # noqa: E731
-    monkeypatch.setattr(integrate, "_heights", failed)
-    with pytest.raises(ValueError, match="none of 1024 fits of the path .* parameters='maximise'"):
+    failed = lambda raws, *_: (np.full(len(raws), -np.inf), np.zeros(len(raws)))  # noqa: E731
+    monkeypatch.setattr(covering, "known_heights", failed)
+    with pytest.raises(ValueError, match="none of .* fits of the path .* parameters='maximise'"):
         dl.fit(model, [3, 5, 4])
 
 
@@ -346,7 +370,7 @@ def test_half_the_variance_of_the_log_weight_is_most_of_the_gap():
     model = dl.Model(dl.AR1(-1.0, 0.95, 0.3), dl.LogVolatility())
     _, x = model.simulate(1000, seed=1)
     post = dl.fit(model, x)
-    gap = float(integrate._gap(model, post.q, observe(x, np.ones(999), model.likelihood, ())))
+    gap = float(heights._gap(model, post.q, observe(x, np.ones(999), model.likelihood, ())))
     found = post.diagnose()
     assert found.gap > 10 * found.gap_error
     # "Most": what eq. (27) leaves out is less than half of what it puts in, in either direction.

@@ -48,7 +48,8 @@ def test_an_interruption_after_a_block_of_steps_returns_them(monkeypatch, method
 
 
 def hill(raws, q):
-    return climb.Fitted(-((raws - 3.0) ** 2).sum(axis=1), -2.0 * (raws - 3.0), np.zeros(len(raws)), q)
+    zeros = np.zeros(len(raws))
+    return climb.Fitted(-((raws - 3.0) ** 2).sum(axis=1), -2.0 * (raws - 3.0), zeros, q, zeros)
 
 
 @pytest.mark.parametrize("call", [1, 2])

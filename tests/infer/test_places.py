@@ -25,11 +25,12 @@ def scale():
 
 def agree(one, other, place, other_place):
     """Two fits that found the same numbers and the same path."""
-    np.testing.assert_allclose(one.elbo, other.elbo, rtol=1e-8)
+    # Fits of the path end when a step gains less than 1e-6 nats, from starts that may differ.
+    np.testing.assert_allclose(one.elbo, other.elbo, rtol=2e-6)
     np.testing.assert_allclose(
-        one.parameters[place].mean, other.parameters[other_place].mean, rtol=1e-6, atol=1e-9
+        one.parameters[place].mean, other.parameters[other_place].mean, rtol=1e-3, atol=1e-9
     )
-    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(one.mean, other.mean, rtol=1e-3, atol=1e-3)
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from driftline.infer.given_numbers import Fitted
 from driftline.infer.progress import Reporter
 
 MOST_CLIMBS = 60
-CLIMB_TOLERANCE = 1e-4  # twice the expected rise, in nats, below which the climb ends
+CLIMB_TOLERANCE = 1e-7  # twice the expected rise, in nats, below which the climb ends
 LONGEST_MOVE = 2.0  # of one climb, on the scale without bounds
 DIFFERENCE = 0.02  # for the curvature at the mode, in units of the scale without bounds
 MOST_HALVINGS = 12

@@ -3,7 +3,6 @@
 import math
 
 import equinox as eqx
-import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
@@ -26,11 +25,9 @@ def couples(model: Model, observations: Observations, path: Float[Array, " T *sh
         observations: The series.
         path: A path around which to look.
     """
+    if not _may_couple(model):
+        return False
     dim = math.prod(model.prior.shape)
-    if not 1 < dim <= MOST_ELEMENTS:
-        return False
-    if is_elementwise(model) and isinstance(model.prior, AbstractGaussianPrior):
-        return False
     for key in jr.split(jr.key(0), PATHS):
         near = path + jr.normal(key, path.shape, path.dtype)
         for blocks in map(np.asarray, _blocks(model, near, observations)):
@@ -41,11 +38,20 @@ def couples(model: Model, observations: Observations, path: Float[Array, " T *sh
     return False
 
 
+def _may_couple(model):
+    if not 1 < math.prod(model.prior.shape) <= MOST_ELEMENTS:
+        return False
+    return not (is_elementwise(model) and isinstance(model.prior, AbstractGaussianPrior))
+
+
 @eqx.filter_jit
 def _blocks(model, path, observations):
     return block_precision(model, path, observations)
 
 
-def chosen_structure(model: Model, observations: Observations, path: Array) -> str:
+def chosen_structure(model: Model, observations: Observations) -> str:
     """The structure of a fit for which none was asked for."""
-    return "block" if couples(model, observations, jnp.asarray(path)) else "chains"
+    if not _may_couple(model):
+        return "chains"
+    path = model.prior.mean_path(observations.gaps)
+    return "block" if couples(model, observations, path) else "chains"

@@ -44,6 +44,13 @@ def moments(q: GaussMarkov | BlockGaussMarkov) -> Moments:
     return Moments(q.mean, *tridiagonal.band_of_inverse(q.diag, q.upper))
 
 
+def standard_deviations(moments: Moments, *, blocks: bool) -> Float[Array, "..."]:
+    """Of every element, for one series or, with a leading axis, for a panel."""
+    within = moments.within
+    variances = jnp.diagonal(within, axis1=-2, axis2=-1) if blocks else within
+    return jnp.sqrt(variances).reshape(moments.mean.shape)
+
+
 def expected_log_joint(
     moments: Moments, model: Model, observations: Observations, *, blocks: bool
 ) -> Float[Array, ""]:

@@ -42,6 +42,14 @@ class Layout:
             for place, support in zip(self.places, self.supports, strict=True)
         }
 
+    def values_of_many(self, raws: np.ndarray) -> dict[str, np.ndarray]:
+        """The numbers of many vectors, (P, K), in NumPy: their number is never twice the same."""
+        parts = self.parts()
+        return {
+            place: support.from_raw(raws[:, parts[place]].reshape(len(raws), *shape))
+            for place, support, shape in zip(self.places, self.supports, self.shapes, strict=True)
+        }
+
     def log_prior(self, raw: Float[Array, " K"]) -> Float[Array, ""]:
         """Log prior density of the vector."""
         parts, values = self.split(raw), self.values(raw)

@@ -17,7 +17,7 @@ CURVED = 1.0  # nats below the top at which its width is read off
 FARTHEST = 60.0  # on the scale without bounds: beyond, a posterior has no end
 FIRST = 1.0  # standard deviations of the first look; every look is twice as far
 WIDE_SHARE, WIDE = 0.3, 3.0  # part of quasi-random points from a wider density, against heavy tails
-SPACING = {1: 0.2, 2: 0.3}  # of a grid, by the number of axes, on a scale that is stretched outwards
+FINE, COARSE = 0.2, 0.3  # spacing of a grid, on a scale that is stretched outwards
 EDGE = 1e-4  # share of the weight that the outermost points of a grid may have
 
 Heights = Callable[[np.ndarray], np.ndarray]
@@ -82,7 +82,7 @@ def reach(frame: Frame, top: float, heights: Heights) -> Reach:
         apart = np.zeros((len(axes), dim))
         apart[np.arange(len(axes)), axes] = distance * signs[sides, 0]
         values = heights(frame.place(apart))
-        falls = top - values
+        falls = np.where(np.isneginf(values), np.inf, top - np.where(np.isneginf(values), 0.0, values))
         for side, axis, fall in zip(sides, axes, falls, strict=True):
             if np.isnan(width[side, axis]) and fall >= CURVED:
                 width[side, axis] = (
@@ -113,18 +113,19 @@ class Points(NamedTuple):
     outermost: np.ndarray
 
 
-def grid(ends: np.ndarray, unit: np.ndarray) -> Points:
+def grid(ends: np.ndarray, unit: np.ndarray, spacing: float = FINE) -> Points:
     """A grid that is dense in the middle and reaches to the ends.
 
     Args:
         ends: Distances of the lower and the upper end of each axis, (2, K).
         unit: Scale of the middle along each axis, (K,).
+        spacing: Of the points there, in that unit.
     """
     dim = ends.shape[1]
     scales = []
     for axis in range(dim):
         low, high = np.arcsinh(ends[:, axis] / unit[axis])
-        scales.append(np.linspace(-low, high, max(5, int(np.ceil((low + high) / SPACING[dim])) + 1)))
+        scales.append(np.linspace(-low, high, max(5, int(np.ceil((low + high) / spacing)) + 1)))
     mesh = np.stack(np.meshgrid(*scales, indexing="ij"), axis=-1).reshape(-1, dim)
     steps = np.array([scale[1] - scale[0] for scale in scales])
     log_cells = np.sum(np.log(unit * np.cosh(mesh) * steps), axis=1)

@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
@@ -69,9 +68,10 @@ def refine(
     drawn = nuts.sample(
         found.log_density, found.place, start, warmup=warmup, draws=draws, seed=seed, report=report
     )
-    values = jax.vmap(jax.vmap(layout.values))(jnp.asarray(drawn.draws.raw))
+    raws = drawn.draws.raw
+    values = layout.values_of_many(raws.reshape(-1, raws.shape[2]))
     return Refinement(
-        {place: np.asarray(array) for place, array in values.items()},
+        {place: array.reshape(*raws.shape[:2], *array.shape[1:]) for place, array in values.items()},
         drawn.draws.path,
         int(drawn.divergent.sum()),
         drawn.interrupted,

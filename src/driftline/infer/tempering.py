@@ -103,7 +103,7 @@ def _temper(log_weight, like, key, groups, particles):
             angle=_tuned(state.angle, acceptance),
             acceptance=acceptance,
             count=state.count + 1,
-            moves_left=state.moves_left - (beta >= 1.0),
+            moves_left=state.moves_left - (beta >= 1.0).astype(int),
         )
 
     positions = _normal(jr.fold_in(key, MOST), like, (groups, particles))
@@ -138,7 +138,7 @@ def _normal(key, like, leading):
 def _next_rise(weights, beta):
     """By how much beta may rise for log weights to differ by no more than `SPREAD`, or up to one."""
     usable = jnp.isfinite(weights)
-    mean = jnp.sum(jnp.where(usable, weights, 0.0)) / jnp.maximum(1, usable.sum())
+    mean = jnp.sum(jnp.where(usable, weights, 0.0)) / jnp.maximum(1.0, jnp.sum(usable.astype(weights.dtype)))
     apart = jnp.where(usable, weights - mean, 0.0)
     # Light tails of the weights do no harm, heavy ones do: so their effective share, not their variance.
 
@@ -164,10 +164,11 @@ def _resampled(key, log_shares, always):
     """Which particles go on in each group, and their shares; all do where shares are even enough."""
     groups, many = log_shares.shape
     shares = jnp.cumsum(jnp.exp(log_shares), axis=1)
-    levels = (jr.uniform(key, (groups, 1)) + jnp.arange(many)) / many * shares[:, -1:]
-    chosen = jnp.minimum(jax.vmap(jnp.searchsorted)(shares, levels), many - 1)
+    rows = jnp.arange(many)[None]
+    levels = (jr.uniform(key, (groups, 1)) + rows.astype(shares.dtype)) / many * shares[:, -1:]
+    chosen = jnp.minimum(jax.vmap(jnp.searchsorted)(shares, levels).astype(rows.dtype), many - 1)
     uneven = always | (-jax.nn.logsumexp(2.0 * log_shares, axis=1) < math.log(0.5 * many))
-    chosen = jnp.where(uneven[:, None], chosen, jnp.arange(many))
+    chosen = jnp.where(uneven[:, None], chosen, rows)
     return chosen, jnp.where(uneven[:, None], -math.log(many), log_shares)
 
 

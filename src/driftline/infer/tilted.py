@@ -16,13 +16,15 @@ $$\log p(x) \approx \text{ELBO} + \sum_t \log E_q[\ell_t / s_t] - E_q[\log \ell_
 
 from typing import NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
+from driftline.families import AbstractFamily
 from driftline.infer.curvature import is_elementwise
-from driftline.infer.marginals import GRID
+from driftline.infer.marginals import GRID, quantiles
 from driftline.infer.quadrature import standard_normal
 from driftline.models.likelihoods import Gaussian
 from driftline.models.model import Model
@@ -88,6 +90,22 @@ def tilted(
     # By the rule that the ELBO has it from, so that its error does not matter: it is added here.
     gap = log_mean - (expected + 0.5 * curvature * variance)
     return Tilted(gap, _tails(density))
+
+
+def skewed_quantiles(model: Model, observations: Observations, q: AbstractFamily) -> np.ndarray | None:
+    """Quantiles of every marginal at `intervals.SCORES`, in standard deviations from the mean of `q`.
+
+    None where marginals have no likelihood of their own, or a Gaussian one: they are normal then.
+    """
+    return np.asarray(_quantiles(model, observations, q)) if is_tilted(model) else None
+
+
+@eqx.filter_jit
+def _quantiles(model, observations, q):
+    variance = q.variances()
+    sd = jnp.sqrt(variance)
+    tails = tilted(model, observations, q.mean, variance, q.mean, sd).tails
+    return quantiles(tails, sd, jnp.zeros_like(q.mean), sd)
 
 
 def _factors(model, observations, mean, variance):

@@ -34,11 +34,14 @@ class Support:
             return np.log(share) - np.log1p(-share)
         return np.log(value - self.lower) if np.isfinite(self.lower) else value
 
-    def from_raw(self, raw: Float[Array, "*shape"]) -> Float[Array, "*shape"]:
-        """The value itself, from a number without bounds."""
+    def from_raw(self, raw: Any) -> Any:
+        """The value itself, from a number without bounds; NumPy's arrays stay such, and compile nothing."""
+        own: Any = np if isinstance(raw, np.ndarray) else jnp
         if np.isfinite(self.upper):
-            return self.lower + (self.upper - self.lower) * jax.nn.sigmoid(raw)
-        return self.lower + jnp.exp(raw) if np.isfinite(self.lower) else raw
+            # By the logarithm of the odds, since the sigmoid itself overflows in NumPy.
+            share = own.exp(-own.logaddexp(0.0, -raw))
+            return self.lower + (self.upper - self.lower) * share
+        return self.lower + own.exp(raw) if np.isfinite(self.lower) else raw
 
     def log_stretch(self, raw: Float[Array, "*shape"]) -> Float[Array, ""]:
         """Log derivative of `from_raw`, summed: what turns a density on one scale into one on the other."""
