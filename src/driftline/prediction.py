@@ -29,6 +29,7 @@ from driftline.models.observations import as_numbers, as_times, merged, observe,
 from driftline.models.parameters import numbers_of, with_values
 
 POINTS_AT_ONCE = 1 << 13  # of the learnt numbers, times observations
+MOST_LOST = 0.02  # weight of points of the learnt numbers that a prediction may do without
 NUMBERS_AT_ONCE = 1 << 22  # of the paths that are drawn side by side
 
 
@@ -140,9 +141,13 @@ def predict(
         _, gaps, _ = as_times(everything, None, len(everything), unit)
         observations = pad(observe(longer, gaps, model.likelihood, model.prior.shape), model.likelihood)
         q = starting_family(model, begin(model, observations), observations, structure)
+        if numbers:  # from the fit at the means of the numbers, which is near those at other points
+            near = newton.refit(model, observations, q)
+            q = near.q if np.isfinite(float(near.elbo)) else q
         asked, steps = np.unique(places[len(times) :], return_inverse=True)
         fits = fit_points(model, observations, numbers, q, asked)
-        _check(fits)
+        fits, numbers, weights = _usable(fits, numbers, weights)
+        _check(fits, weights)
         members = fits.q
         mean, sd, quantiles = _mixture(members, jnp.asarray(weights), jnp.asarray(steps))
     return Prediction(
@@ -151,7 +156,18 @@ def predict(
     )  # fmt: skip
 
 
-def _check(fits):
+def _usable(fits, numbers, weights):
+    """The fits without those of unlikely numbers whose ELBO is not finite."""
+    finite = np.isfinite(np.asarray(fits.elbo))
+    if finite.all() or weights[~finite].sum() > MOST_LOST:
+        return fits, numbers, weights
+    rows = np.flatnonzero(finite)
+    fits = jax.tree.map(lambda leaf: leaf[rows], fits)
+    numbers = {place: values[rows] for place, values in numbers.items()}
+    return fits, numbers, weights[rows] / weights[rows].sum()
+
+
+def _check(fits, weights):
     """Refuse a prediction whose fit never left its start, and warn of one that was cut short."""
     if not np.isfinite(fits.elbo).all():
         raise ValueError(
@@ -159,7 +175,8 @@ def _check(fits):
             "is so uncertain that quadrature leaves what the likelihood allows; ask for times nearer to the "
             "data, or fit the longer series yourself by method='bbvi', with NaN at the new times"
         )
-    if not np.all(newton.has_converged(fits, 100 * newton.Settings().tolerance)):
+    missed = ~np.asarray(newton.has_converged(fits, 100 * newton.Settings().tolerance))
+    if weights[missed].sum() > MOST_LOST:
         warnings.warn(
             "the fit with the new times added did not converge; see the longer series' own fit, with NaN at "
             "the new times and more max_iterations",

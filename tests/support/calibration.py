@@ -67,6 +67,17 @@ CASES = {
         times=np.arange(200.0),
         missing=0.0,
     ),
+    "volatility, all defaults": Case(
+        draw=lambda rng: {
+            "prior.mean": float(5.0 * rng.standard_cauchy()),
+            "prior.decay": float(2 * rng.beta(20.0, 1.5) - 1),
+            "prior.scale": float(2.0 * np.abs(rng.standard_cauchy())),
+        },
+        model=dl.StochasticVolatility,
+        learnt={"prior.mean": None, "prior.decay": None, "prior.scale": None},
+        times=np.arange(150.0),
+        missing=0.0,
+    ),
     "level": Case(
         draw=lambda rng: {
             "prior.rate": _drawn(rng, 0.3, 0.5),

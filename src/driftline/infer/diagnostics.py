@@ -317,9 +317,9 @@ def _verdict(facts: _Facts) -> tuple[str, bool]:
     elsewhere = f"{facts.elsewhere:.0%} or more of the posterior lies around them"
     wrong = {
         "doubtful: the posterior is too far from the fit to say how far; use refine()": lost,
-        "doubtful: the fit has not converged; raise max_iterations": not facts.converged,
         f"poor: there are other tops, and {elsewhere}": facts.elsewhere > ELSEWHERE,
         f"poor: elements are coupled; {block}": off and facts.block_gain > SAME_ELBO,
+        "doubtful: the fit has not converged; raise max_iterations": not facts.converged,
         f"poor: the fit is off where it matters; {remedy}": off,
         f"poor: the fit misses much of the posterior; {remedy}": per_number > FAIR_PER_NUMBER
         or heavy.mean() > 0.2,

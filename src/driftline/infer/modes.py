@@ -17,6 +17,7 @@ from driftline.models.priors import AbstractGaussianPrior
 
 FAR = 5.0  # standard deviations of the fit, for starts around it
 PRIOR_DRAWS, FAR_DRAWS = 4, 2
+MOST_NEGATED = 4  # elements of a step up to which the sign of each is turned
 APART = 2.0  # standard deviations by which the means of two tops differ somewhere
 LOWEST = 6.0  # nats below the best of a top that counts
 
@@ -63,16 +64,28 @@ def share_of_others(modes: list[Mode], elbo: float) -> float:
 
 
 def _starts(model, observations, q, key):
-    """The prior's mean and the fit's mirror image in it, draws of the prior, and some far from the fit."""
+    """Paths far from the fit, and of as many kinds as there are reasons for a posterior to have two tops."""
     middle = model.prior.mean_path(observations.gaps)
-    starts = [middle, 2.0 * middle - q.mean]
+    # The other sign of everything, or of one element; and what the prior would have it be.
+    starts = [middle, 2.0 * middle - q.mean, jnp.zeros_like(q.mean), -q.mean, *_negated(q.mean)]
+    width = jnp.maximum(jnp.std(q.mean), jnp.max(_sd(q)))
+    starts += [q.mean + FAR * width, q.mean - FAR * width]
     keys = jr.split(key, PRIOR_DRAWS + FAR_DRAWS)
     draws = getattr(model.prior, "draw_transition", None)
     if isinstance(model.prior, AbstractGaussianPrior) or draws is not None:
-        starts += [model.prior.simulate(key, observations.gaps) for key in keys[:PRIOR_DRAWS]]
+        starts += [model.prior.simulate(own, observations.gaps) for own in keys[:PRIOR_DRAWS]]
     for own in keys[PRIOR_DRAWS:]:
         starts.append(q.mean + FAR * q.unwhiten(jr.normal(own, q.mean.shape, q.mean.dtype)))
     return starts
+
+
+def _negated(mean):
+    """The path with the other sign of one element, for each of a few."""
+    size = math.prod(mean.shape[1:])
+    if not 1 < size <= MOST_NEGATED:
+        return []
+    signs = 1.0 - 2.0 * np.eye(size)
+    return [mean * jnp.asarray(row.reshape(1, *mean.shape[1:])) for row in signs]
 
 
 @eqx.filter_jit
