@@ -6,7 +6,7 @@ README = Path(__file__).parents[2] / "README.md"
 
 def test_the_python_of_the_readme_runs_and_shows_what_it_says():
     blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     names = {}
     exec(blocks[0], names)
     assert names["post"].converged

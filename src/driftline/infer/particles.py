@@ -71,13 +71,6 @@ class Filtered(NamedTuple):
     log_weights: Float[Array, " windows particles"]
 
 
-class Kept(NamedTuple):
-    """The particles of every step, as deviations from the mean, and their log weights."""
-
-    deviations: Float[Array, " T particles *shape"]
-    log_weights: Float[Array, " T particles"]
-
-
 class Guide(eqx.Module):
     """A model, seen from a Gaussian that was fitted to it."""
 
@@ -175,15 +168,6 @@ def run(guide: Guide, key: Key[Array, ""], *, num_particles: int, window: int) -
         num_particles: Number of particles.
         window: Number of steps per window for which the weights of plain draws are gathered.
     """
-    return _run(guide, key, num_particles, window, keep=False)[0]
-
-
-def run_and_keep(guide: Guide, key: Key[Array, ""], *, num_particles: int) -> Kept:
-    """Filter from the last step to the first, and keep the particles of every step for `trace_back`."""
-    return _run(guide, key, num_particles, guide.num_steps, keep=True)[1]  # pyright: ignore[reportReturnType]
-
-
-def _run(guide, key, num_particles, window, *, keep):
     shape = guide.steps.mean.shape[1:]
     dtype = guide.steps.mean.dtype
     num_windows = -(-guide.num_steps // window)
@@ -207,55 +191,19 @@ def _run(guide, key, num_particles, window, *, keep):
         log_weights = log_weights + weights
         rise = jax.nn.logsumexp(log_weights)
         log_weights = log_weights - rise
-        kept = Kept(deviation, log_weights) if keep else None
         uneven = -jax.nn.logsumexp(2.0 * log_weights) < math.log(0.5 * num_particles)
         chosen = _systematic(key_resample, log_weights)
         deviation = jnp.where(uneven, deviation[chosen], deviation)
         log_weights = jnp.where(uneven, even, log_weights)
         sums = sums.at[t // window].add(plain_weights)
-        return (deviation, log_weights, plain, sums), (rise, jnp.mean(plain_weights), kept)
+        return (deviation, log_weights, plain, sums), (rise, jnp.mean(plain_weights))
 
     start = jnp.zeros((num_particles, *shape), dtype)
     sums = jnp.zeros((num_windows, num_particles), dtype)
     state = (start, even, start, sums)
     rows = (jnp.arange(guide.num_steps), guide.steps)
-    (*_, sums), (rises, expected, kept) = jax.lax.scan(step, state, rows, reverse=True)
-    return Filtered(guide.constant + jnp.sum(rises), rises, expected, sums), kept
-
-
-def trace_back(
-    guide: Guide, kept: Kept, key: Key[Array, ""], num_draws: int
-) -> Float[Array, " T draws *shape"]:
-    """Draw whole paths from the filter's particles, step by step in the direction opposite to its own."""
-    deviations, log_weights = kept
-
-    def choose(key, log_weights):
-        """One particle for each row of weights."""
-        log_weights = log_weights - jax.nn.logsumexp(log_weights, axis=-1, keepdims=True)
-        shares = jnp.cumsum(jnp.exp(log_weights), axis=-1)
-        level = jr.uniform(key, (num_draws, 1), shares.dtype) * shares[..., -1:]
-        return jnp.sum(shares < level, axis=-1)
-
-    def step(chosen, row):
-        key, before, deviations, log_weights = row
-
-        def link(deviation, later):
-            noise = guide.noise_of(before, deviation, later)
-            return guide.pair_weight(before, deviation, later) - 0.5 * jnp.sum(noise * noise)
-
-        links = jax.vmap(lambda one: jax.vmap(lambda later: link(one, later))(deviations))(chosen)
-        chosen = deviations[choose(key, log_weights[None] + links)]
-        return chosen, chosen
-
-    key_first, key_rest = jr.split(key)
-    first = deviations[0][
-        choose(key_first, jnp.broadcast_to(log_weights[0], (num_draws, len(log_weights[0]))))
-    ]
-    before = jax.tree.map(lambda leaf: leaf[:-1], guide.steps)
-    rows = (jr.split(key_rest, guide.num_steps - 1), before, deviations[1:], log_weights[1:])
-    _, rest = jax.lax.scan(step, first, rows)
-    paths = jnp.concatenate([first[None], rest])
-    return guide.steps.mean[:, None] + paths
+    (*_, sums), (rises, expected) = jax.lax.scan(step, state, rows, reverse=True)
+    return Filtered(guide.constant + jnp.sum(rises), rises, expected, sums)
 
 
 def _advance(guide, step, noise, later):

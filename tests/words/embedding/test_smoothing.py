@@ -328,7 +328,7 @@ def test_a_phase_ends_with_its_second_small_gain(topical):
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_far_too_many_dimensions_end_as_well(seed):
-    """Variances of words and contexts, and the width, pull each other to and fro where data are few."""
+    """Variances of words and contexts, and the width, pull each other back and forth where data are few."""
     made = words.planted(300, 30, 0, num_topics=4, tokens=60, documents=1, gap=1, first_year=1000, seed=seed)
     counts = words.count(made.texts, 30, progress=False)
     with pytest.warns(UserWarning, match="dimensions"):
