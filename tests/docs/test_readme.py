@@ -18,11 +18,14 @@ def test_the_python_of_the_readme_runs_and_shows_what_it_says():
     assert not names["found"].flagged
     assert names["paths"].shape == (200, 112)
     exec(blocks[3], names)
-    assert names["panel"].converged, names["panel"].message
+    assert names["exact"].converged, names["exact"].verdict
     exec(blocks[4], names)
-    assert names["post"].mean.shape == (50, 2)
-    assert names["post"].converged, names["post"].message
+    assert names["panel"].converged, names["panel"].message
     exec(blocks[5], names)
+    assert names["post"].mean.shape == (50, 2)
+    assert names["post"].structure == "block"
+    assert names["post"].converged, names["post"].message
+    exec(blocks[6], names)
     assert set(names["changed"].words[:2]) == set(names["made_up"].moved)
 
 

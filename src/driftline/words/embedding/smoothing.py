@@ -313,7 +313,7 @@ class Smoother:
         """The best precisions for the means, and the curvatures that they come from.
 
         Wide words ask for narrow contexts and these for wide words. Where there is little else to go by, both
-        would swing back and forth from round to round; so contexts follow the words that are already refreshed.
+        would swing back and forth from round to round; so contexts follow words that are refreshed already.
         """
         counts, chain = self._counts(state), self._chain(state)
         curvatures = likelihood.curvatures(counts, self.moments(state))
