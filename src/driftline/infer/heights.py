@@ -57,7 +57,7 @@ def _in_parts(function, raws, q, problem):
 
 
 def _heights(raws, q, problem):
-    """At each point: log posterior by the ELBO, the ELBO, its gap, that of the worst element, the last rise."""
+    """At each point: log posterior by the ELBO, ELBO, its gap, that of the worst element, the last rise."""
     return _in_parts(_some_heights, raws, q, problem)
 
 
