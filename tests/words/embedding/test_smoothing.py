@@ -346,8 +346,9 @@ def drifting_topics(num_topics=4, own=8, shared=8, num_steps=5, sentences=800):
     for t in range(num_steps):
         weights = np.exp(trends * np.linspace(-1.0, 1.0, num_steps)[t])
         for topic in rng.choice(num_topics, sentences, p=weights / weights.sum()):
+            is_of_none = rng.random(10) < 0.3
             of_none = num_topics * own + rng.integers(shared, size=10)
-            numbers = np.where(rng.random(10) < 0.3, of_none, topic * own + rng.integers(own, size=10))
+            numbers = np.where(is_of_none, of_none, topic * own + rng.integers(own, size=10))
             texts.append((f"{1900 + t}-01-01", " ".join(f"w{number}" for number in numbers)))
     return words.count(texts, num_topics * own + shared, progress=False)
 
