@@ -9,6 +9,8 @@ import pytest
 
 from driftline import words
 from driftline.cli.main import main
+from driftline.cli.words import fit
+from support.corpora import small_texts
 
 
 @pytest.fixture
@@ -118,9 +120,9 @@ def test_neighbors_are_shown_where_the_word_has_a_vector(folder, capsys):
     words.import_word2vec(folder).save("imported.atlas")
     assert main(["words", "neighbors", "imported.atlas", "a"]) == 0
     assert re.findall(r"\d{4}-\d\d-\d\d", capsys.readouterr().out) == ["1900-01-01", "1910-01-01"]
-    assert main(["words", "neighbors", "imported.atlas", "a", "--at", "1920"]) == 1
+    assert main(["words", "neighbors", "imported.atlas", "a", "--at", "1910"]) == 1
     err = capsys.readouterr().err
-    assert re.match("driftline: 'a' has no vector at 1920-01-01, .*1910-01-01 is the nearest.*\n$", err)
+    assert re.match("driftline: 'a' has no vector at 1910-01-01, .*1910-01-01 is the nearest.*\n$", err)
 
 
 def test_exports_are_those_of_the_library(ask, folder):
@@ -296,6 +298,58 @@ def test_an_unfinished_fit_has_no_probabilities_unless_asked(unfinished, capsys)
     assert main([*command, "--anyway"]) == 0
     assert capsys.readouterr().out == f"{unfinished.changed(1900, 1970, anyway=True)}\n"
     assert "probability" in f"{unfinished.changed(1900, 1970, anyway=True)}".splitlines()[2]
+
+
+@pytest.fixture(scope="module")
+def brief(tmp_path_factory):
+    """A folder with counts of two steps in parts, and an atlas fitted to them."""
+    folder = tmp_path_factory.mktemp("brief")
+    counts = words.count(
+        [(date, line) for date, text in small_texts(2) for line in text.splitlines()],
+        31,
+        parts=4,
+        progress=False,
+    )
+    counts.save(folder / "counts.driftline")
+    words.fit(counts, dim=2, progress=False).save(folder / "brief.atlas")
+    return folder
+
+
+def test_few_steps_have_no_probabilities_unless_asked(brief, capsys, monkeypatch):
+    monkeypatch.chdir(brief)
+    command = ["words", "changed", "brief.atlas", "--from", "1900", "--to", "1910"]
+    caveat = "With 2 steps the noise between steps cannot be measured"
+    for options, has_probabilities in (([], False), (["--anyway"], True)):
+        assert main([*command, *options]) == 0
+        out = capsys.readouterr().out.splitlines()
+        assert out[0].startswith(caveat)
+        assert ("probability" in out[2].split()) == has_probabilities
+        assert main([*command, *options, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["caveat"] == out[0]
+        assert (found["probabilities"] is not None) == has_probabilities
+    assert main(["words", "similarity", "brief.atlas", "plane", "ship"]) == 0
+    assert capsys.readouterr().out.startswith(caveat)
+
+
+def test_the_fit_says_that_noise_was_not_measured(brief):
+    atlas = words.load(brief / "brief.atlas")
+    assert atlas.learnt["dispersion"] is None
+    summary = fit._summary(atlas, brief / "brief.atlas", 1.0)
+    assert "noise between steps not measured, as there are too few steps" in summary
+
+
+def test_shuffled_dates_judge_the_probabilities_of_few_steps(brief, capsys, monkeypatch):
+    monkeypatch.chdir(brief)
+    command = ["words", "changed", "brief.atlas", "--from", "1900", "--to", "1910", "-n", "3"]
+    assert main([*command, "--null", "2", "--counts", "counts.driftline"]) == 0
+    out = capsys.readouterr().out.splitlines()
+    found = words.load("brief.atlas").changed(1900, 1910, n=3, anyway=True)
+    assert out[0].startswith("Shuffled dates, change from 1900-01-01 to 1910-01-01 against 2 shuffles")
+    assert out[1] == found.caveat
+    assert [line.split()[0] for line in out[4:]] == list(found.words)
+    assert out[3].split()[-3:] == ["count_end", "false", "discoveries"]
+    assert "probability" in out[3].split()
 
 
 def test_shuffled_dates_tell_of_false_discoveries(folder, made, ask, capsys):

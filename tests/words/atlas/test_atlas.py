@@ -412,6 +412,59 @@ def test_an_unfinished_fit_gives_no_probabilities_unless_asked(atlas, unfinished
     np.testing.assert_array_equal(anyway.probabilities, sound.probabilities)
 
 
+@pytest.fixture
+def brief():
+    """An atlas of four steps."""
+    return known_atlas(np.ones((30, 4), bool), dim=5, seed=1, noise=0.3).atlas
+
+
+def test_few_steps_are_a_caveat_that_names_the_remedy(brief):
+    first, last = brief.dates[0], brief.dates[-1]
+    for found in (
+        brief.changed(first, last),
+        brief.changed(first, last, anyway=True),
+        brief.similarity("word3", "word4"),
+        brief.neighbors("word3", last),
+    ):
+        line = str(found).splitlines()[0]
+        assert line == found.caveat
+        assert line.startswith("With 4 steps the noise between steps cannot be measured, which takes 5")
+        assert "--null 20" in line
+        assert "--parts 10" in line
+
+
+def test_few_steps_give_no_probabilities_unless_asked(brief):
+    ends = brief.dates[0], brief.dates[-1]
+    found = brief.changed(*ends)
+    assert found.probabilities is found.log_factors is found.num_changed is found.lower is None
+    assert "no probabilities" in found.title()
+    assert brief.changed(*ends, anyway=True).probabilities is not None
+
+
+def test_five_steps_are_enough():
+    each = known_atlas(np.ones((30, 5), bool), dim=5, seed=1, noise=0.3).atlas
+    assert each.caveat == ""
+    assert each.changed(each.dates[0], each.dates[-1]).probabilities is not None
+
+
+def test_few_steps_without_a_joint_posterior_have_no_caveat(brief):
+    points = with_paths(brief, variance=None, lag_covariance=None, between="independent")
+    assert points.caveat == ""
+
+
+def test_an_unfinished_fit_of_few_steps_tells_both(brief):
+    each = dataclasses.replace(brief, converged=False, message="because")
+    assert each.caveat == f"This fit has not converged: because. {brief.caveat}"
+
+
+@pytest.mark.parametrize(("num_compared", "told"), [(9, "9 of 100"), (10, "10")])
+def test_an_answer_on_few_of_all_words_says_so(atlas, num_compared, told):
+    found = atlas.changed(atlas.dates[2], atlas.dates[9])
+    assert found.num_words == 30
+    fewer = dataclasses.replace(found, num_compared=num_compared, num_words=100)
+    assert f": {told} words compared, {found.num_changed} changed" in fewer.title()
+
+
 @pytest.mark.parametrize("converged", [True, None])
 def test_a_fit_that_has_converged_or_is_not_known_has_no_caveat(atlas, converged):
     each = dataclasses.replace(atlas, converged=converged, message="converged")

@@ -108,6 +108,12 @@ def test_one_or_two_steps_tell_of_no_noise(num_steps):
     np.testing.assert_array_equal(noise.dispersions(*arguments, WIDTH), np.ones((6, 3)))
 
 
+@pytest.mark.parametrize(("num_steps", "is_measurable"), [(1, False), (2, False), (3, True)])
+def test_noise_is_measurable_from_three_steps_of_a_word_on(num_steps, is_measurable):
+    # The second word follows the first, and their steps are not to be taken for those of one word.
+    assert noise.is_measurable(knots_of(np.ones((2, num_steps), bool))) == is_measurable
+
+
 def test_words_of_two_steps_have_what_all_words_have_in_common():
     present = np.ones((60, 12), bool)
     present[:10, 2:] = False

@@ -11,7 +11,7 @@ from driftline import words
 from driftline.words.embedding import ascent, chains, likelihood, noise, smoothing
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
-from driftline.words.embedding.training import run
+from driftline.words.embedding.training import run, tell_dim
 from driftline.words.settings import Settings
 from support.words import planted_counts, small_counts
 
@@ -261,7 +261,7 @@ def test_a_limit_of_passes_is_told(topical, passes, message):
     atlas = words.fit(topical, dim=3, passes=passes, progress=False)
     assert atlas.converged is False
     assert atlas.message == message
-    assert atlas.caveat == f"This fit has not converged: {message}."
+    assert atlas.caveat.startswith(f"This fit has not converged: {message}.")
 
 
 def test_a_limit_of_time_is_told(topical):
@@ -298,7 +298,8 @@ def test_a_round_that_falls_is_taken_back_and_the_next_is_more_timid(topical, mo
         if len(history) == 1:
             state = state | {"paths": np.bool_(False)}
     assert not trainer.verdict(history).converged
-    assert "does not rise any further" in trainer.verdict(history).message
+    assert "given up before its end" in trainer.verdict(history).message
+    assert "try another seed= (--seed)" in trainer.verdict(history).message
 
 
 def history_of(*objectives, dim=3, **changes):
@@ -335,6 +336,42 @@ def test_far_too_many_dimensions_end_as_well(seed):
         atlas = words.fit(counts, dim=60, progress=False)
     assert atlas.converged, atlas.message
     assert sum(atlas.history["taken_back"]) <= 2
+
+
+def drifting_topics(num_topics=4, own=8, shared=8, num_steps=5, sentences=800):
+    """Texts of a sentence each, with words of one topic or of none; how frequent topics are drifts."""
+    rng = np.random.default_rng(0)
+    trends = rng.normal(0.0, 1.2, num_topics)
+    texts = []
+    for t in range(num_steps):
+        weights = np.exp(trends * np.linspace(-1.0, 1.0, num_steps)[t])
+        for topic in rng.choice(num_topics, sentences, p=weights / weights.sum()):
+            is_of_none = rng.random(10) < 0.3
+            of_none = num_topics * own + rng.integers(shared, size=10)
+            numbers = np.where(is_of_none, of_none, topic * own + rng.integers(own, size=10))
+            texts.append((f"{1900 + t}-01-01", " ".join(f"w{number}" for number in numbers)))
+    return words.count(texts, num_topics * own + shared, progress=False)
+
+
+def test_a_turn_that_lowers_the_elbo_is_tried_once():
+    """Were it tried again and again, steps would get shorter until the phase is given up."""
+    atlas = words.fit(drifting_topics(), passes=(2000, 0), progress=False)
+    assert atlas.message == "the paths phase reached its limit of 0 passes"  # levels came to their end
+    assert sum(atlas.history["taken_back"]) == 1
+
+
+def test_a_dimension_that_met_its_ceiling_is_told(topical, monkeypatch):
+    monkeypatch.setattr("driftline.words.embedding.problem.DIM", 2)
+    with pytest.warns(UserWarning, match=r"kept all 2 dimensions, .* dim=4 \(--dim 4\)"):
+        atlas = words.fit(topical, progress=False)
+    assert atlas.dim == 2
+    # A ceiling that is further up, one asked for, and a fit that has not ended; every warning is an error.
+    problem = Problem(topical, Settings(), np.arange(len(topical)))
+    given = dataclasses.replace(atlas, learnt=atlas.learnt | {"free": ["drift", "scale"]})
+    tell_dim(dataclasses.replace(problem, settings=Settings(dim=2)), given)
+    tell_dim(problem, dataclasses.replace(atlas, converged=False))
+    monkeypatch.setattr("driftline.words.embedding.problem.DIM", 12)
+    tell_dim(problem, atlas)
 
 
 def test_turning_the_space_changes_no_logit(topical):

@@ -49,7 +49,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         metavar="FILE",
         help="leave out these words, one on each line (in any case, if the atlas has lower case only)",
     )
-    what = "give probabilities although the fit has not converged"
+    what = "give probabilities although the fit has not converged, or has fewer than five steps"
     add("--anyway", action="store_true", help=what)
     what = "compare with N fits to shuffled dates, and report the rate of false discoveries"
     add("--null", type=number, default=0, metavar="N", help=what)
@@ -75,7 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
         "probability": arguments.probability,
     }
     asked = arguments.start, arguments.end
-    found = atlas.changed(*asked, n=arguments.number, stop=stop, anyway=arguments.anyway, **options)
+    # Shuffled dates judge probabilities that noise has made too high, but not those of an unfinished fit.
+    anyway = arguments.anyway or (arguments.null > 0 and atlas.converged is not False)
+    found = atlas.changed(*asked, n=arguments.number, stop=stop, anyway=anyway, **options)
     if not arguments.null:
         print(to_json(found) if arguments.json else found)
         return 0

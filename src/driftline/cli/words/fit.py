@@ -170,9 +170,14 @@ def _summary(atlas, path, seconds):
         rows["ELBO"] = f"{atlas.elbo:,.0f} nats"
     if atlas.learnt:
         learnt = atlas.learnt
+        noise = (
+            f"{learnt['dispersion']:.2g} times that of independent pairs"
+            if atlas.knows_noise and learnt["dispersion"] is not None
+            else "not measured, as there are too few steps"
+        )
         rows["prior"] = (
             f"width {learnt['scale']:.3g}, drift {learnt['drift_beyond_noise']:.2g} a year on average; "
-            f"noise between steps {learnt['dispersion']:.2g} times that of independent pairs"
+            f"noise between steps {noise}"
         )
     rows["ended"] = "converged" if atlas.converged else f"NOT CONVERGED: {atlas.message}"
     if "seeds" in atlas.provenance:

@@ -21,6 +21,7 @@ from driftline.words.atlas.when import length_of_steps, step_of
 
 WINDOW = 2  # steps on either side of a date whose occurrences are its support
 MIN_COUNT = 10  # around either date, for words whose change is asked for
+STEPS_FOR_NOISE = 5  # fewer do not tell the noise between steps from drift
 
 
 @dataclasses.dataclass(frozen=True, repr=False, eq=False)
@@ -108,8 +109,21 @@ class Atlas:
 
     @property
     def caveat(self) -> str:
-        """What speaks against all answers; empty if the fit has converged, or is not known to have not."""
-        return "" if self.converged is not False else f"This fit has not converged: {self.message}."
+        """What speaks against all answers; empty if nothing does, or nothing is known to."""
+        unfinished = f"This fit has not converged: {self.message}."
+        blind = (
+            f"With {len(self)} steps the noise between steps cannot be measured, which takes "
+            f"{STEPS_FOR_NOISE}: bands are too narrow, and unchanged words may seem to have changed. To tell "
+            "them apart, compare with shuffled dates: `driftline words changed --null 20 --counts FILE` "
+            "(`words.null`), with counts made by `--parts 10`, which needs no model of noise."
+        )
+        told = (unfinished, self.converged is False), (blind, not self.knows_noise)
+        return " ".join(text for text, holds in told if holds)
+
+    @property
+    def knows_noise(self) -> bool:
+        """Whether there are enough steps to measure the noise between them; the joint fit alone does so."""
+        return not self.words.is_joint or len(self) >= STEPS_FOR_NOISE
 
     def step(self, when: Any) -> int:
         """The step that holds a date, or else the nearest."""
@@ -235,8 +249,9 @@ class Atlas:
                 rest, by probability.
             share: Share of all words that is expected to have changed, before the data.
             stop: Words that are neither listed nor counted. They still help to find the common map.
-            anyway: Whether to give probabilities although the fit has not converged. What is left over of an
-                unfinished fit looks like change.
+            anyway: Whether to give probabilities although the fit has not converged, or has fewer than five
+                steps. What is left over of an unfinished fit looks like change, and so does the noise between
+                steps, which fewer than five do not tell.
             bands: Whether to give bands of distances, which take longer than all else.
         """
         if isinstance(stop, str):
@@ -261,7 +276,7 @@ class Atlas:
             window=window,
             threshold=probability,
             share=share,
-            with_probabilities=anyway or self.converged is not False,
+            with_probabilities=anyway or (self.converged is not False and self.knows_noise),
             bands=bands,
             stop=[self._index[word] for word in set(stop) if word in self._index],
         )

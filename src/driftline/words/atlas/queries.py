@@ -135,6 +135,7 @@ def changed(
         num_changed=None if called is None else int((listed & called).sum()),
         num_compared=int(listed.sum()),
         inflation=None if found is None else found.displacements.inflation,
+        num_words=len(atlas.vocabulary),
         caveat=atlas.caveat,
     )
 

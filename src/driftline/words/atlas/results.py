@@ -9,6 +9,8 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas
 
+FEW = 0.1  # of the vocabulary: if fewer words are compared, the answer says so
+
 
 class Answer(abc.ABC):
     """What all answers can do."""
@@ -82,7 +84,8 @@ class Neighbors(Answer):
         upper: 95 % quantiles.
         support: How often each word found occurs around the date.
         word_support: How often the word asked for occurs around the date of its vector.
-        caveat: What speaks against the answer, if anything: of a fit that has not converged.
+        caveat: What speaks against the answer, if anything: of a fit that has not converged, or that has too
+            few steps to measure the noise between them.
     """
 
     index: ClassVar[str] = "word"
@@ -129,7 +132,8 @@ class Similarity(Answer):
         upper: 95 % quantiles.
         a_occurrences: How often the first occurs at each step.
         b_occurrences: How often the second does.
-        caveat: What speaks against the answer, if anything: of a fit that has not converged.
+        caveat: What speaks against the answer, if anything: of a fit that has not converged, or that has too
+            few steps to measure the noise between them.
     """
 
     index: ClassVar[str] = "date"
@@ -171,7 +175,8 @@ class Trajectory(Answer):
         sd: Standard deviations, (T, d), or None for point estimates.
         occurrences: How often the word occurs at each step.
         frequency: Its share of all words of the step.
-        caveat: What speaks against the answer, if anything: of a fit that has not converged.
+        caveat: What speaks against the answer, if anything: of a fit that has not converged, or that has too
+            few steps to measure the noise between them.
     """
 
     index: ClassVar[str] = "date"
@@ -221,7 +226,9 @@ class Changed(Answer):
         num_compared: How many words have support at both.
         inflation: By how much further out the bulk of words lies than the model expects; at least one. It is
             taken for noise.
-        caveat: What speaks against the answer, if anything: of a fit that has not converged.
+        num_words: How many words the vocabulary has, or None if that is not told.
+        caveat: What speaks against the answer, if anything: of a fit that has not converged, or that has too
+            few steps to measure the noise between them.
     """
 
     index: ClassVar[str] = "word"
@@ -240,6 +247,7 @@ class Changed(Answer):
     num_changed: int | None
     num_compared: int
     inflation: float | None = None
+    num_words: int | None = None
     caveat: str = ""
 
     def columns(self):  # noqa: D102
@@ -259,4 +267,6 @@ class Changed(Answer):
             if self.num_changed is None
             else f"{self.num_changed:,} changed with probability {self.threshold:g} or more"
         )
-        return f"Change from {self.start} to {self.end}: {self.num_compared:,} words compared, {found}"
+        few = self.num_words is not None and self.num_compared < FEW * self.num_words
+        many = f"{self.num_compared:,} of {self.num_words:,}" if few else f"{self.num_compared:,}"
+        return f"Change from {self.start} to {self.end}: {many} words compared, {found}"

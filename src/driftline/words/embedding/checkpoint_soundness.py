@@ -11,7 +11,7 @@ PATHS = {"words", "contexts"}
 VARIANCES = {f"{side}_variances" for side in SIDES}
 FAST = PATHS | VARIANCES | {
     "boldness", "drift", "objective", "pace", "paces", "passes", "paths", "scale", "settled", "shares",
-    "taken_back", "widened",
+    "taken_back", "turns", "widened",
 }  # fmt: skip
 FAST_PHASES = ("level", "paths")
 FAST_HISTORY = ("boldness", "dim", "passes", "taken_back")

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array
 
-from driftline.words.embedding import chains
+from driftline.words.embedding import chains, noise
 from driftline.words.embedding.learning import Data, Learner, Prior
 from driftline.words.embedding.likelihood import Moments
 from driftline.words.embedding.problem import Problem
@@ -51,7 +51,7 @@ def close(
         "drift_beyond_noise": beyond.mean_drift,
         "drifts": [beyond.drift * pace for pace in beyond.paces],
         "shares": beyond.shares.tolist(),
-        "dispersion": float(np.median(noises[0])),
+        "dispersion": float(np.median(noises[0])) if noise.is_measurable(problem.knots) else None,
     }
     return beyond, found
 

@@ -48,7 +48,7 @@ def dispersions(
         precision: Its curvature.
         width: Of the prior, in standard deviations.
     """
-    inner = np.flatnonzero(knots.linked[:-1] & knots.linked[1:]) + 1
+    inner = _inner(knots)
     if not len(inner):
         return jnp.ones((knots.num_words, mean.shape[1]), mean.dtype)
     when = times[knots.step]
@@ -69,6 +69,16 @@ def dispersions(
     degrees = OVERLAP * weights**2 / jnp.maximum(weights_squared, 1e-30)
     own = squares / jnp.maximum(weights, 1e-30)
     return jnp.maximum(1.0, (BORROWED * whole + degrees * own) / (BORROWED + degrees))
+
+
+def is_measurable(knots: Knots) -> bool:
+    """Whether any word is present at three steps, so that there is a straight line to hold it against."""
+    return len(_inner(knots)) > 0
+
+
+def _inner(knots):
+    """Rows with one of the same word before and one after."""
+    return np.flatnonzero(knots.linked[:-1] & knots.linked[1:]) + 1
 
 
 def moderated(squares: np.ndarray, weights: np.ndarray, weights_squared: np.ndarray) -> np.ndarray:

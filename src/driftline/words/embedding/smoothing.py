@@ -39,12 +39,17 @@ SETTLED = 10.0  # times the tolerance: a gain of a phase that is nearly at its e
 BOLD, BOLDER = 0.3, 1.5  # length of the first step, and by how much it grows on that of the round before
 TIMID = 1e-3  # boldness below which a phase is given up
 USUAL = 10  # rounds of a phase of which nothing is known yet
+STUCK = (
+    "the {phase} phase was given up before its end, since rounds lowered the ELBO however short their steps; "
+    "try another seed= (--seed), or fewer dimensions with dim= (--dim)"
+)
 FRESH = {  # a phase that has not begun
     "boldness": np.float64(BOLD),
     "passes": np.int64(0),
     "objective": np.float64(-math.inf),
     "settled": np.bool_(False),
     "taken_back": np.bool_(False),
+    "turns": np.bool_(True),
     "widened": np.float64(0.0),
 }
 
@@ -99,7 +104,7 @@ class Smoother:
             if same and gain < enough and before < SETTLED * enough:
                 return Verdict(True, f"the last round of the {phase} phase gained {gain:.3g} nats")
         if rounds[-1]["boldness"] < TIMID:
-            return Verdict(False, f"the ELBO does not rise any further in the {phase} phase")
+            return Verdict(False, STUCK.format(phase=phase))
         if rounds[-1]["passes"] >= limit:
             return Verdict(False, f"the {phase} phase reached its limit of {limit:,} passes")
         return None
@@ -155,7 +160,8 @@ class Smoother:
         if phase == "level":
             state = self._cut(state)
         before = state
-        if phase == "level" and not state["settled"]:
+        turned = phase == "level" and bool(state["turns"]) and not state["settled"]
+        if turned:
             state = self._turned(state)
         state, curvatures = self._refreshed(state)
         counts, moments = self._counts(state), self.moments(state)
@@ -191,9 +197,15 @@ class Smoother:
         state = state | {"words": climbed.place[0], "contexts": climbed.place[1], "passes": passes}
         objective = self.objective(state)
         if not objective >= before["objective"] - self.tolerance(objective):
-            # It may be the turn that it fell by, so that there is none from now on.
-            timid = {"boldness": np.float64(climbed.first / 4.0), "settled": np.bool_(True)}
-            return before | timid | {"passes": passes, "taken_back": np.bool_(True)}
+            return before | {
+                "boldness": np.float64(climbed.first / 4.0),
+                "settled": np.bool_(True),
+                # It may be the turn that it fell by. If there were another after each round that gained much,
+                # every second round would be taken back, with shorter and shorter steps.
+                "turns": np.bool_(before["turns"] and not turned),
+                "passes": passes,
+                "taken_back": np.bool_(True),
+            }
         gain = objective - before["objective"]
         return state | {
             "objective": np.float64(objective),
@@ -296,11 +308,13 @@ class Smoother:
         if self.problem.settings.dim is not None or not state["settled"]:
             return state
         # Principal axes are in the order of their part in the logits.
-        kept = max(1, closing.supported(self.moments(state), np.asarray(self._weights())[:, 0]))
+        principal = state if state["turns"] else self._turned(state)
+        kept = max(1, closing.supported(self.moments(principal), np.asarray(self._weights())[:, 0]))
         if kept == state["words"].shape[1]:
             return state
         shared = ("words", "contexts", "word_variances", "context_variances")
-        return state | {name: state[name][:, :kept] for name in shared} | {"objective": np.float64(-math.inf)}
+        cut = {name: principal[name][:, :kept] for name in shared}
+        return state | cut | {"objective": np.float64(-math.inf)}
 
     def _weights(self):
         """Share of each word in all counts, (V, 1)."""

@@ -150,14 +150,25 @@ def _several(counts, seeds, options):
 
 
 def tell_dim(problem: Problem, atlas: Atlas) -> None:
-    """Warn of a dimension that the texts do not support: what is too much blurs the rest."""
+    """Warn of a dimension that the texts do not support, which blurs the rest, or that met its ceiling."""
     supported = atlas.learnt.get("supported_dim")
+    if atlas.converged and _is_at_ceiling(problem, atlas):
+        warnings.warn(
+            f"the fit kept all {atlas.dim} dimensions, the most that it takes by itself, and the texts may "
+            f"support more: ask for them, as with dim={2 * atlas.dim} (--dim {2 * atlas.dim})",
+            stacklevel=3,
+        )
     if problem.settings.dim is not None and supported is not None and 2 * supported <= problem.settings.dim:
         warnings.warn(
             f"the texts support {supported} of {problem.settings.dim} dimensions; leave dim= out (--dim "
             "auto), and the fit takes as many as its ELBO prefers",
             stacklevel=3,
         )
+
+
+def _is_at_ceiling(problem, atlas):
+    """Whether a fit that chooses its dimension might have taken more; words have no more than they are."""
+    return "dim" in atlas.learnt.get("free", []) and atlas.dim == problem.dim < len(problem.counts.vocabulary)
 
 
 def make_trainer(problem: Problem, start: Atlas | None = None) -> Smoother | PublishedSmoother | Stepwise:
