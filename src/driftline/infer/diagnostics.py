@@ -35,6 +35,7 @@ SHORTEST_WINDOW = 10
 SHIFT, RATIO = 0.25, 1.25  # by which a mean or a standard deviation may be off in a fit that is not flagged
 GOOD_SHIFT, GOOD_RATIO = 0.1, 1.1  # in one that is good
 GOOD_PER_NUMBER, FAIR_PER_NUMBER = 0.5 * GOOD_SHIFT**2, 0.5 * SHIFT**2  # nats that such a shift costs
+ROUNDING = 1e-9  # of the evidence, relative to its size
 UNCERTAIN = 2.0  # nats of error above which the estimate itself is doubtful
 SAME_ELBO = 0.5  # nats that a block may gain on chains
 ELSEWHERE = 0.05  # part of the posterior around other tops
@@ -238,7 +239,7 @@ def _from_filters(logs):
     log_evidence = float(highest + np.log(ratios.mean()))
     score = float(stats.t.ppf(0.975, len(logs) - 1)) / math.sqrt(len(logs))
     error = score * max(float(ratios.std(ddof=1) / ratios.mean()), float(logs.std(ddof=1)))
-    return log_evidence, error
+    return log_evidence, error + ROUNDING * (1.0 + abs(log_evidence))
 
 
 class _Filtered(NamedTuple):
