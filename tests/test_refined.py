@@ -1,5 +1,6 @@
 """Draws of the posterior itself: against closed forms, dense grids, published posteriors; and their face."""
 
+import dataclasses
 import json
 from pathlib import Path
 
@@ -157,6 +158,17 @@ def test_files_keep_everything_but_drawing_anew(found, tmp_path):
     np.testing.assert_array_equal(loaded.forecast(2).paths, found.forecast(2).paths)
     with pytest.raises(ValueError, match="does not keep what drawing anew takes"):
         loaded.at([2.0])
+
+
+def test_files_with_numbers_that_the_model_does_not_have_are_refused(found, tmp_path):
+    some = np.zeros((4, 1000))
+    with_numbers = dataclasses.replace(found, numbers={"prior.nothing": some})
+    with_numbers.save(tmp_path / "nothing")
+    with pytest.raises(ValueError, match="nothing does not hold sound draws .*prior.nothing"):
+        dl.load(tmp_path / "nothing")
+    dataclasses.replace(found, numbers={"prior.rate": np.zeros((4, 1000, 2))}).save(tmp_path / "shape")
+    with pytest.raises(ValueError, match="shape does not hold sound draws .*prior.rate"):
+        dl.load(tmp_path / "shape")
 
 
 def interrupting(draws):
