@@ -171,30 +171,39 @@ def test_files_with_numbers_that_the_model_does_not_have_are_refused(found, tmp_
         dl.load(tmp_path / "shape")
 
 
-def interrupting(draws):
+def interrupting(left):
+    """Ctrl-C when so many draws are left."""
+
     def progress(state):
-        if state.draws >= draws:
+        if state.total - state.draws <= left:
             raise KeyboardInterrupt
 
     return progress
 
 
 def test_an_interruption_keeps_the_draws_so_far(fit):
-    options = {"draws": 200, "warmup": 25, "seed": 5}
-    stopped = fit.refine(**options, progress=interrupting(25 + 3 * AT_ONCE))
+    options = {"draws": 4 * AT_ONCE, "warmup": 25, "seed": 5}
+    stopped = fit.refine(**options, progress=interrupting(AT_ONCE))
     whole = fit.refine(**options, progress=False)
-    # Of two halves of the warm-up each is one part; the part during which Ctrl-C came is lost.
     assert stopped.interrupted
     assert not whole.interrupted
     assert "interrupted" in stopped.verdict
-    assert 0 < stopped.draws.shape[1] < 200
-    np.testing.assert_array_equal(stopped.draws, whole.draws[:, : stopped.draws.shape[1]])
+    # The part at whose end Ctrl-C came is lost.
+    np.testing.assert_array_equal(stopped.draws, whole.draws[:, : 2 * AT_ONCE])
 
 
-@pytest.mark.parametrize("draws", [1, 3 * AT_ONCE])
-def test_an_interruption_before_the_first_draw_is_passed_on(fit, draws):
+@pytest.mark.parametrize("left", [3 * AT_ONCE, 4 * AT_ONCE, 1000])
+def test_an_interruption_before_the_first_draw_is_passed_on(fit, left):
     with pytest.raises(KeyboardInterrupt):
-        fit.refine(draws=100, warmup=50, progress=interrupting(draws))
+        fit.refine(draws=4 * AT_ONCE, warmup=50, progress=interrupting(left))
+
+
+@pytest.mark.parametrize("warmup", [0, 1, 25, 100])
+def test_progress_ends_with_as_many_draws_as_it_announced(fit, warmup):
+    told = []
+    fit.refine(draws=30, warmup=warmup, progress=told.append)
+    assert told[-1].draws == told[-1].total
+    assert told[-1].seconds_left == 0
 
 
 def test_who_has_no_blackjax_is_told_which_extra_has_it(fit, monkeypatch):
