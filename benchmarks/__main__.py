@@ -9,7 +9,7 @@ from pathlib import Path
 
 from benchmarks.report import Report
 
-NAMES = ("scaling", "price", "limit", "cold_start", "newton", "peers_series", "words", "books")
+NAMES = ("scaling", "price", "limit", "cold_start", "newton", "refine", "peers_series", "words", "books")
 RESULTS = Path(__file__).parent / "results"
 
 

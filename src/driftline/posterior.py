@@ -21,7 +21,7 @@ from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.observations import Observations, as_times, observe
 from driftline.models.parameters import Support
-from driftline.models.spec import from_spec, to_spec
+from driftline.models.spec import from_spec, shapes_of, to_spec
 from driftline.posterior_soundness import check
 from driftline.prediction import Prediction, predict
 from driftline.refined import Refined
@@ -334,12 +334,7 @@ def _check_built(post):
         raise ValueError(f"the path has shape {shape} at a step, and the prior {post.model.prior.shape}")
     with jax.enable_x64(True):
         post._observations()
-    shapes = {
-        f"{part}.{name}": np.shape(value)
-        for part in ("prior", "likelihood")
-        for name, value in vars(getattr(post.model, part)).items()
-        if name != "shape"
-    }
+    shapes = shapes_of(post.model)
     for place, number in post.parameters.items():
         if shapes.get(place) != number.values.shape[1:]:
             raise ValueError(f"the learnt number {place} is none of the model's, or has another shape")

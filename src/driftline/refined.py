@@ -16,7 +16,7 @@ from driftline.learnt import LearntNumber
 from driftline.models.model import Model
 from driftline.models.observations import as_times, observe
 from driftline.models.priors import AbstractLinearPrior
-from driftline.models.spec import from_spec, to_spec
+from driftline.models.spec import from_spec, shapes_of, to_spec
 
 KIND, VERSION = "refined", 1
 FEWEST = 4  # draws of a chain from which on it can be judged
@@ -228,6 +228,10 @@ def _built(arrays, facts):
         with jax.enable_x64(True):
             observe(values, gaps, model.likelihood, model.prior.shape)
         _must(model.prior.shape == draws.shape[3:], f"a step has shape {draws.shape[3:]}")
+        shapes = shapes_of(model)
+        for place, array in numbers.items():
+            own = shapes.get(place) == array.shape[2:]
+            _must(own, f"the learnt number {place} is none of the model's, or has another shape")
     return Refined(draws, numbers, model, values, times, unit, divergences, interrupted)
 
 

@@ -84,9 +84,12 @@ def _run(problem, values, times, seed, progress, options):
         observations = observe(values, gaps, model.likelihood, model.prior.shape)
         q = starting_family(model, begin(model, observations), observations, problem.structure)
         layout, points = points_of(problem.parameters, problem.supports)
-        found = refine(model, observations, q, layout, points, seed=seed, report=reporter.update, **options)
-    reporter.close()
-    return found
+        try:
+            return refine(
+                model, observations, q, layout, points, seed=seed, report=reporter.update, **options
+            )
+        finally:
+            reporter.close()
 
 
 def points_of(

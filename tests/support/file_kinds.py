@@ -11,6 +11,7 @@ import numpy as np
 
 import driftline as dl
 from driftline import files, words
+from driftline.refined import Refined
 from driftline.words import score_files
 from driftline.words.atlas import drift, mapped
 from driftline.words.embedding import checkpoints
@@ -70,6 +71,22 @@ def _posterior(method="newton", prior=None):
         dl.Model(prior, dl.Gaussian(0.3)), [1.0, np.nan, 2.0, 1.5], times=DAYS, method=method,
         progress=False, **options,
     )  # fmt: skip
+
+
+def _refined():
+    rng = np.random.default_rng(0)
+    return Refined(
+        draws=rng.normal(size=(2, 5, 4)), numbers={"prior.scale": rng.uniform(0.1, 1.0, (2, 5))},
+        model=dl.Model(dl.RandomWalk(0.5), dl.Gaussian(0.3)), values=np.array([1.0, np.nan, 2.0, 1.5]),
+        times=DAYS, time_unit=np.timedelta64(1, "D"), divergences=0, interrupted=False,
+    )  # fmt: skip
+
+
+def _use_refined(found):
+    _use_posterior(found)
+    found.sample(3), found.r_hat, found.ess
+    if found.model is not None:
+        found.forecast(1).observations(2)
 
 
 def _use_posterior(post):
@@ -157,6 +174,7 @@ KINDS = {
         lambda: _posterior("exact", dl.RandomWalk(0.5)),
         _save_itself, dl.load, _use_posterior, **OF_POSTERIORS,
     ),
+    "refined": Kind(_refined, _save_itself, dl.load, _use_refined, **_in_files("refined", 1)),
     "counts": Kind(_counts, _save_itself, words.load_counts, _use_counts, **OF_COUNTS),
     "counts in parts": Kind(
         lambda: _counts(3), _save_itself, words.load_counts, _use_counts, **OF_COUNTS

@@ -81,12 +81,17 @@ def sample(
         seed: The same seed gives the same draws.
         report: Told about draws made, draws in all, and the step's length.
     """
-    run = _Run(log_density, positions, seed, report, _in_parts(warmup) + _in_parts(draws))
-    # The first half of the warm-up finds the widths, the second the length of a step.
-    for window in (warmup - warmup // 2, warmup // 2):
-        seen = [run.advance(tunes=True)[0] for _ in range(_in_parts(window))]
+    # Two thirds of the warm-up find the widths. The last finds the length of a step, which holds only for the
+    # widths that it was tuned with.
+    third = warmup // 3
+    first, second, last = (_in_parts(part) for part in (warmup - 2 * third, third, third))
+    run = _Run(log_density, positions, seed, report, first + second + last + _in_parts(draws))
+    for window in (first, second):
+        seen = [run.advance(tunes=True)[0] for _ in range(window)]
         if seen:
             run.rescale(seen[len(seen) // 2 :])
+    for _ in range(last):
+        run.advance(tunes=True)
     run.settle()
     found, interrupted = [], False
     try:

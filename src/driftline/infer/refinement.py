@@ -69,7 +69,7 @@ def refine(
         found.log_density, found.place, start, warmup=warmup, draws=draws, seed=seed, report=report
     )
     raws = drawn.draws.raw
-    values = layout.values_of_many(raws.reshape(-1, raws.shape[2]))
+    values = layout.values_of_many(raws.reshape(raws.shape[0] * raws.shape[1], raws.shape[2]))
     return Refinement(
         {place: array.reshape(*raws.shape[:2], *array.shape[1:]) for place, array in values.items()},
         drawn.draws.path,

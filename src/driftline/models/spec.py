@@ -35,6 +35,16 @@ def from_spec(spec: dict[str, Any]) -> Model:
     return model
 
 
+def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
+    """Shapes of the numbers of such a model by their places, such as `prior.decay`."""
+    return {
+        f"{part}.{name}": np.shape(value)
+        for part in ("prior", "likelihood")
+        for name, value in vars(getattr(model, part)).items()
+        if name != "shape"
+    }
+
+
 def _part(part):
     fields = {
         name: list(value) if name == "shape" else np.asarray(value).tolist()
