@@ -120,9 +120,9 @@ def test_neighbors_are_shown_where_the_word_has_a_vector(folder, capsys):
     words.import_word2vec(folder).save("imported.atlas")
     assert main(["words", "neighbors", "imported.atlas", "a"]) == 0
     assert re.findall(r"\d{4}-\d\d-\d\d", capsys.readouterr().out) == ["1900-01-01", "1910-01-01"]
-    assert main(["words", "neighbors", "imported.atlas", "a", "--at", "1910"]) == 1
+    assert main(["words", "neighbors", "imported.atlas", "a", "--at", "1920"]) == 1
     err = capsys.readouterr().err
-    assert re.match("driftline: 'a' has no vector at 1910-01-01, .*1910-01-01 is the nearest.*\n$", err)
+    assert re.match("driftline: 'a' has no vector at 1920-01-01, .*1910-01-01 is the nearest.*\n$", err)
 
 
 def test_exports_are_those_of_the_library(ask, folder):

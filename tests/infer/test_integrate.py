@@ -373,5 +373,5 @@ def test_the_gap_is_that_of_a_diagnosis():
     gap = float(heights._gap(model, post.q, observe(x, np.ones(999), model.likelihood, ()))[0])
     found = post.diagnose()
     assert found.gap > 10 * found.gap_error
-    # What eq. (30) leaves out is of second order.
-    assert abs(gap - found.gap) < found.gap_error + 0.1 * found.gap
+    # Eq. (30) takes each step by itself; steps go together here, and that makes about half of the gap.
+    assert 0.4 * found.gap < gap < found.gap + found.gap_error

@@ -17,9 +17,10 @@ from driftline.infer.correction import places, tempered
 from driftline.infer.coupling import couples
 from driftline.infer.directions import Worst, worst
 from driftline.infer.layout import Layout
-from driftline.infer.modes import other_modes, share_of_others
+from driftline.infer.modes import other_modes, other_signs, share_of_others
 from driftline.infer.pareto import pareto_shape
 from driftline.infer.start import starting_family
+from driftline.models.likelihoods import LogVolatility
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 
@@ -35,7 +36,7 @@ SHORTEST_WINDOW = 10
 SHIFT, RATIO = 0.25, 1.25  # by which a mean or a standard deviation may be off in a fit that is not flagged
 GOOD_SHIFT, GOOD_RATIO = 0.1, 1.1  # in one that is good
 GOOD_PER_NUMBER, FAIR_PER_NUMBER = 0.5 * GOOD_SHIFT**2, 0.5 * SHIFT**2  # nats that such a shift costs
-ROUNDING = 1e-9  # of the evidence, relative to its size
+ROUNDING = 1e-10  # of the evidence, relative to its size
 UNCERTAIN = 2.0  # nats of error above which the estimate itself is doubtful
 SAME_ELBO = 0.5  # nats that a block may gain on chains
 ELSEWHERE = 0.05  # part of the posterior around other tops
@@ -153,7 +154,12 @@ def diagnose(fit: Judged, seed: int) -> Diagnosis:
     if fit.mean.size <= MOST_NUMBERS:
         log_evidence, error, off, reached = _tempered(fit, near.q, seed)
         modes = other_modes(fit.model, fit.observations, near.q, float(near.elbo), seed)
+        modes += other_signs(fit.model, fit.observations, near, fit.layout, fit.points)
         elsewhere, not_seen = share_of_others(modes, float(near.elbo)), BLIND
+        # Around every other top there is about as much beyond its ELBO as around this one.
+        others = [log_evidence + mode.elbo - float(near.elbo) for mode in modes]
+        added = float(np.logaddexp.reduce([log_evidence, *others])) - log_evidence
+        log_evidence, error = log_evidence + added, error + 0.5 * added
     else:
         log_evidence, error = _from_filters(filtered.log_evidence)
         off, reached, elsewhere = Worst(0.0, 1.0, "", ""), True, 0.0
@@ -172,6 +178,7 @@ def diagnose(fit: Judged, seed: int) -> Diagnosis:
         elsewhere=elsewhere,
         converged=fit.converged,
         reached=reached,
+        zeros=_zeros(fit),
     )
     verdict, flagged = _verdict(facts)
     return Diagnosis(
@@ -304,6 +311,14 @@ class _Facts(NamedTuple):
     elsewhere: float
     converged: bool
     reached: bool
+    zeros: int
+
+
+def _zeros(fit: Judged) -> int:
+    """Returns of exactly zero, at which a log volatility has no lower end, if its scale is learnt."""
+    if not (isinstance(fit.model.likelihood, LogVolatility) and fit.layout.places):
+        return 0
+    return int((np.asarray(fit.observations.values)[np.asarray(fit.observations.observed)] == 0).sum())
 
 
 def _verdict(facts: _Facts) -> tuple[str, bool]:
@@ -318,6 +333,8 @@ def _verdict(facts: _Facts) -> tuple[str, bool]:
     elsewhere = f"{facts.elsewhere:.0%} or more of the posterior lies around them"
     wrong = {
         "doubtful: the posterior is too far from the fit to say how far; use refine()": lost,
+        f"doubtful: {facts.zeros} returns are exactly zero, where a log volatility has no lower end, so that "
+        "the posterior of its scale has none above; put NaN in their place": facts.zeros > 0,
         f"poor: there are other tops, and {elsewhere}": facts.elsewhere > ELSEWHERE,
         f"poor: elements are coupled; {block}": off and facts.block_gain > SAME_ELBO,
         "doubtful: the fit has not converged; raise max_iterations": not facts.converged,

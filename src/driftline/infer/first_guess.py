@@ -46,6 +46,29 @@ def first_guess(model: Model, observations: Observations, numbers: dict[str, Lea
     return starts
 
 
+def check_series(model: Model, observations: Observations, numbers: dict[str, Learn]) -> None:
+    """Refuse a constant series for which the width of the noise is to be learnt without a prior.
+
+    Args:
+        model: The model, with learnt numbers at their starts.
+        observations: The series.
+        numbers: The learnt numbers, by place.
+    """
+    noise = numbers.get("likelihood.scale")
+    if (
+        noise is None
+        or noise.support.prior is not None
+        or not isinstance(model.likelihood, Gaussian | StudentT)
+    ):
+        return
+    seen = np.asarray(observations.values)[np.asarray(observations.observed)]
+    if seen.size > 1 and np.ptp(seen) == 0:
+        raise ValueError(
+            f"every observation is {seen.flat[0]:g}, so that the noise has no lower end and the posterior of "
+            "likelihood.scale is improper; give it a prior, dl.learn(..., prior=...), or a fixed value"
+        )
+
+
 def _level(likelihood, seen) -> float | None:
     """About where a path would have to be for such observations."""
     if isinstance(likelihood, LogVolatility):

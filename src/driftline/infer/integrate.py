@@ -18,7 +18,7 @@ from driftline.families import BlockGaussMarkov, GaussMarkov
 from driftline.infer import newton
 from driftline.infer.climb import Summits, climb
 from driftline.infer.covering import cover
-from driftline.infer.first_guess import first_guess
+from driftline.infer.first_guess import check_series, first_guess
 from driftline.infer.given_numbers import fit_apart, fit_together, is_panel
 from driftline.infer.layout import Layout
 from driftline.infer.mixture import mixed
@@ -64,6 +64,7 @@ def learn_numbers(
         reporter: Told about every fit of the climb.
     """
     layout, raw, problem = _set_up(model, observations, settings, mode)
+    check_series(problem[0], observations, learnt(model))
     raw, q = _better_start(raw, model, start, problem)
     summits = climb(raw[None], q, lambda raws, q: fit_together(raws, q, problem), reporter)
     reporter.close()

@@ -11,8 +11,10 @@ import numpy as np
 
 from driftline.families import BlockGaussMarkov, GaussMarkov
 from driftline.infer import newton
+from driftline.infer.layout import Layout
 from driftline.models.model import Model
 from driftline.models.observations import Observations
+from driftline.models.parameters import with_values
 from driftline.models.priors import AbstractGaussianPrior
 
 FAR = 5.0  # standard deviations of the fit, for starts around it
@@ -57,9 +59,39 @@ def other_modes(
     return kept
 
 
+def other_signs(model: Model, observations: Observations, near, layout: Layout, points) -> list[Mode]:
+    """Tops at which a learnt number has the other sign, with log densities in place of ELBOs.
+
+    Args:
+        model: The model, with learnt numbers at their means.
+        observations: The series.
+        near: The fit of the path there.
+        layout: How the numbers lie in a vector.
+        points: Points of them without bounds, and their weights.
+    """
+    raws, weights = points
+    center = weights @ raws
+    found = []
+    for place, support in zip(layout.places, layout.supports, strict=True):
+        part = layout.parts()[place]
+        if np.isfinite(support.lower) or np.isfinite(support.upper) or not np.any(center[part]):
+            continue
+        other = center.copy()
+        other[part] *= -1.0
+        change = float(layout.log_prior(jnp.asarray(other)) - layout.log_prior(jnp.asarray(center)))
+        turned = with_values(model, layout.values(jnp.asarray(other)))
+        for start in (near.q.mean, -near.q.mean):
+            state = newton.refit(turned, observations, eqx.tree_at(lambda q: q.mean, near.q, start))
+            height = float(state.elbo) + change
+            if np.isfinite(height) and height > float(near.elbo) - LOWEST:
+                found.append(Mode(state.q, height))
+                break
+    return found
+
+
 def share_of_others(modes: list[Mode], elbo: float) -> float:
     """What part of the posterior is around the other tops, as far as their ELBOs tell."""
-    total = sum(math.exp(mode.elbo - elbo) for mode in modes)
+    total = sum(math.exp(min(mode.elbo - elbo, 600.0)) for mode in modes)
     return total / (1.0 + total)
 
 

@@ -15,6 +15,7 @@ from driftline.infer.quadrature import quasi_normal
 FALLEN = 12.0  # nats below the top at which a tail has ended
 CURVED = 1.0  # nats below the top at which its width is read off
 FARTHEST = 60.0  # on the scale without bounds: beyond, a posterior has no end
+FALLING = 0.1  # nats by which the mass of a tail falls when it is followed twice as far
 FIRST = 1.0  # standard deviations of the first look; every look is twice as far
 WIDE_SHARE, WIDE = 0.3, 3.0  # part of quasi-random points from a wider density, against heavy tails
 FINE, COARSE = 0.2, 0.3  # spacing of a grid, on a scale that is stretched outwards
@@ -73,6 +74,7 @@ def reach(frame: Frame, top: float, heights: Heights) -> Reach:
     lengths = np.linalg.norm(frame.axes, axis=0)
     signs = np.array([-1.0, 1.0])[:, None]
     width, end = np.full((2, dim), np.nan), np.full((2, dim), np.inf)
+    before = np.full((2, dim), top)  # heights of the look before
     seen, found, distance = [], [], FIRST
     while True:
         going = np.isinf(end) & (distance * lengths < FARTHEST)
@@ -83,13 +85,17 @@ def reach(frame: Frame, top: float, heights: Heights) -> Reach:
         apart[np.arange(len(axes)), axes] = distance * signs[sides, 0]
         values = heights(frame.place(apart))
         falls = np.where(np.isneginf(values), np.inf, top - np.where(np.isneginf(values), 0.0, values))
-        for side, axis, fall in zip(sides, axes, falls, strict=True):
+        for row, (side, axis, fall) in enumerate(zip(sides, axes, falls, strict=True)):
             if np.isnan(width[side, axis]) and fall >= CURVED:
                 width[side, axis] = (
                     distance / np.sqrt(2.0 * max(fall, CURVED)) if np.isfinite(fall) else distance
                 )
-            if fall >= FALLEN:
+            # Twice as far out lies twice as much room: a tail has an end if its mass falls all the same.
+            falls_off = values[row] - before[side, axis] + np.log(2.0) < -FALLING
+            is_last = 2.0 * distance * lengths[axis] >= FARTHEST
+            if fall >= FALLEN or (is_last and falls_off):
                 end[side, axis] = distance
+            before[side, axis] = values[row]
         seen.append(apart)
         found.append(values)
         top = max(top, float(values.max()))

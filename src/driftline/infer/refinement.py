@@ -15,7 +15,8 @@ from driftline.models.model import Model
 from driftline.models.observations import Observations
 
 AGREE, FEWEST = 1.01, 400  # r-hat below which chains agree, and effective draws from which on it is known
-RARE = 0.001  # share of divergent draws that does no harm
+CHANCE = 10.0  # over the effective draws: by which the largest r-hat of many may exceed one by chance
+RARE = 0.005  # share of divergent draws that does no harm
 MOST_NUMBERS = 1 << 28  # in all draws together: 2 GB
 
 
@@ -124,13 +125,14 @@ def agreement(found: Refinement) -> Agreement:
     worst = max(r_hat, key=lambda name: r_hat[name].max())
     least = min(ess, key=lambda name: ess[name].min())
     r, size = r_hat[worst].max(), ess[least].min()
+    limit = max(AGREE, 1.0 + CHANCE / size)
     count = found.paths.shape[0] * found.paths.shape[1]
     facts = f"r-hat at most {r:.3f} ({worst}), at least {size:.0f} effective draws ({least})"
     if found.divergences:
         facts += f", {found.divergences} divergences"
     stopped = "; interrupted" if found.interrupted else ""
-    if r > AGREE or size < FEWEST or found.divergences > RARE * count:
-        why = "chains do not agree" if r > AGREE else "too few effective draws"
+    if r > limit or size < FEWEST or found.divergences > RARE * count:
+        why = "chains do not agree" if r > limit else "too few effective draws"
         why = "trajectories diverge" if found.divergences > RARE * count else why
         remedy = "draw more, refine(draws=...), or give the model narrower priors"
         return Agreement(r_hat, ess, True, f"doubtful: {why}; {facts}; {remedy}{stopped}")
