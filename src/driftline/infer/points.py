@@ -91,7 +91,7 @@ def reach(frame: Frame, top: float, heights: Heights) -> Reach:
                     distance / np.sqrt(2.0 * max(fall, CURVED)) if np.isfinite(fall) else distance
                 )
             # Twice as far out lies twice as much room: a tail has an end if its mass falls all the same.
-            falls_off = values[row] - before[side, axis] + np.log(2.0) < -FALLING
+            falls_off = values[row] + np.log(2.0) + FALLING < before[side, axis]
             is_last = 2.0 * distance * lengths[axis] >= FARTHEST
             if fall >= FALLEN or (is_last and falls_off):
                 end[side, axis] = distance
