@@ -1,3 +1,4 @@
+import functools
 import os
 import signal
 import subprocess
@@ -39,7 +40,10 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, number):
     command = [sys.executable, "-m", "driftline.cli", "words", "count", "texts.jsonl", "-o", "x.driftline"]
     options = ["--processes", "2", "--tokenise", "slow_cutter:cut"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    process, workers = subprocess.Popen([*command, *options], cwd=tmp_path, **pipes), []
+    # Whoever runs tests in the background may have SIGINT ignored, which children inherit.
+    as_usual = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
+    process = subprocess.Popen([*command, *options], cwd=tmp_path, preexec_fn=as_usual, **pipes)
+    workers = []
     try:
         assert wait_for(lambda: len(list(tmp_path.glob("worker-*"))) == 2)
         workers = [int(path.name.removeprefix("worker-")) for path in tmp_path.glob("worker-*")]
