@@ -3,8 +3,8 @@ r"""From the fit to the posterior by small steps: draws of the fit, carried alon
 In coordinates in which the fit is standard normal, the densities are $N(\epsilon)\,e^{\beta w(\epsilon)}$
 with $\beta$ from 0, the fit, to 1, the posterior. Particles are weighted, resampled and moved by Hamiltonian
 steps that leave each density as it is (Neal 2001; Del Moral et al. 2006). The product of mean weights
-estimates the evidence, the last particles are draws of the posterior. Since every move brings particles
-nearer to the posterior, they are never worse than draws of the fit.
+estimates the evidence, the last particles are draws of the posterior. A move never takes particles farther
+from the density that it leaves as it is; what chance adds is that of finitely many particles.
 
 Particles come in groups that know nothing of each other but the steps of $\beta$; how far groups differ is
 the error of whatever is worked out from them.
