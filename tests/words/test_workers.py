@@ -1,4 +1,3 @@
-import functools
 import os
 import signal
 import subprocess
@@ -32,6 +31,15 @@ def wait_for(condition, seconds=60):
     return condition()
 
 
+@pytest.fixture
+def interruptible():
+    """Whoever runs tests in the background may have SIGINT ignored, which children would inherit."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_workers_end_with_the_process_that_started_them(tmp_path, number):
     (tmp_path / "slow_cutter.py").write_text(TOKENISER)
@@ -40,9 +48,7 @@ def test_workers_end_with_the_process_that_started_them(tmp_path, number):
     command = [sys.executable, "-m", "driftline.cli", "words", "count", "texts.jsonl", "-o", "x.driftline"]
     options = ["--processes", "2", "--tokenise", "slow_cutter:cut"]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    # Whoever runs tests in the background may have SIGINT ignored, which children inherit.
-    as_usual = functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL)
-    process = subprocess.Popen([*command, *options], cwd=tmp_path, preexec_fn=as_usual, **pipes)
+    process = subprocess.Popen([*command, *options], cwd=tmp_path, **pipes)
     workers = []
     try:
         assert wait_for(lambda: len(list(tmp_path.glob("worker-*"))) == 2)
