@@ -7,9 +7,14 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.report import Report
+from benchmarks.harness.report import Report
 
-NAMES = ("scaling", "price", "limit", "cold_start", "newton", "refine", "peers_series", "words", "books")
+HOMES = {
+    "step": ("scaling", "price", "limit"),
+    "series": ("cold_start", "newton", "refine", "peers_series"),
+    "words": ("words", "books"),
+}
+NAMES = tuple(name for names in HOMES.values() for name in names)
 RESULTS = Path(__file__).parent / "results"
 
 
@@ -51,7 +56,8 @@ def _run_apart(name: str, quick: bool) -> int:
 
 
 def _run_here(name: str, quick: bool) -> None:
-    report = importlib.import_module(f"benchmarks.{name}").run(quick=quick)
+    home = next(home for home, names in HOMES.items() if name in names)
+    report = importlib.import_module(f"benchmarks.{home}.{name}").run(quick=quick)
     RESULTS.mkdir(exist_ok=True)
     # A quick run must not replace the numbers of a full one.
     file = RESULTS / (f"{name}-quick.json" if quick else f"{name}.json")

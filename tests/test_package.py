@@ -5,7 +5,13 @@ import pytest
 
 import driftline
 
-LIGHT = ["driftline", "driftline.datasets", "driftline.files", "driftline.words", "driftline.cli.main"]
+LIGHT = [
+    "driftline",
+    "driftline.datasets",
+    "driftline.storage.checked_files",
+    "driftline.words",
+    "driftline.cli.main",
+]
 
 
 @pytest.mark.parametrize("module", LIGHT)

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from driftline.models import StochasticVolatility as StochasticVolatility
     from driftline.models import StudentT as StudentT
     from driftline.models import learn as learn
-    from driftline.panel import Panel as Panel
-    from driftline.posterior import Posterior as Posterior
-    from driftline.refined import Refined as Refined
+    from driftline.results.panel import Panel as Panel
+    from driftline.results.posterior import Posterior as Posterior
+    from driftline.results.refined import Refined as Refined
 
 __version__ = "0.1.0"
 
@@ -60,10 +60,10 @@ _HOMES = {
         "StudentT",
         "learn",
     ),
-    "driftline.panel": ("Panel",),
+    "driftline.results.panel": ("Panel",),
     "driftline.loading": ("load",),
-    "driftline.posterior": ("Posterior",),
-    "driftline.refined": ("Refined",),
+    "driftline.results.posterior": ("Posterior",),
+    "driftline.results.refined": ("Refined",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

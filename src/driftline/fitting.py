@@ -6,18 +6,21 @@ from typing import Any
 import jax
 import numpy as np
 
-from driftline.infer import bbvi, climb, integrate, kalman, newton
+from driftline.infer import newton
+from driftline.infer.bbvi import optimise as bbvi
 from driftline.infer.coupling import chosen_structure
+from driftline.infer.exact import kalman
+from driftline.infer.learning import ascent, integration
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
+from driftline.infer.skewed_marginals import skewed_quantiles
 from driftline.infer.start import begin, starting_family, without_correlations
-from driftline.infer.tilted import skewed_quantiles
 from driftline.models.model import Model
 from driftline.models.observations import as_times, as_values, observe, pad
-from driftline.models.panels import as_panel, is_panel
 from driftline.models.parameters import at_start, learnt, with_values
+from driftline.models.several_series import as_panel, is_panel
 from driftline.panel_fitting import fit_panel, learnt_numbers
-from driftline.posterior import Posterior
+from driftline.results.posterior import Posterior
 
 SETTINGS = {"newton": newton.Settings, "bbvi": bbvi.Settings, "mean-field": bbvi.Settings, "exact": None}
 STRUCTURES = ("chains", "block")
@@ -64,7 +67,7 @@ def fit(
         shared: Whether the series of a panel have the learnt numbers in common, or each its own.
         options: `max_iterations` and `tolerance`; for "bbvi" and "mean-field" also `samples`,
             `learning_rate`, `estimator`, `basis`. See `driftline.infer.newton.Settings` and
-            `driftline.infer.bbvi.Settings`.
+            `driftline.infer.bbvi.optimise.Settings`.
 
     Returns:
         The `Posterior`; for a panel a `Panel` of them.
@@ -162,15 +165,15 @@ def _run_padded(model, observations, structure, settings, progress) -> Outcome:
     return _cut(dataclasses.replace(outcome, quantiles=skewed_quantiles(model, padded, outcome.q)), num_steps)
 
 
-def _run_learning(model, observations, structure, settings, progress, parameters) -> integrate.Learning:
+def _run_learning(model, observations, structure, settings, progress, parameters) -> integration.Learning:
     num_steps = len(observations.values)
     padded = pad(observations, model.likelihood)
 
     def start(model):
         return starting_family(model, begin(model, padded), padded, structure)
 
-    reporter = Reporter("learning", climb.MOST_CLIMBS, progress)
-    learning = integrate.learn_numbers(model, padded, start, settings, mode=parameters, reporter=reporter)
+    reporter = Reporter("learning", ascent.MOST_CLIMBS, progress)
+    learning = integration.learn_numbers(model, padded, start, settings, mode=parameters, reporter=reporter)
     return learning._replace(outcome=_cut(learning.outcome, num_steps))
 
 

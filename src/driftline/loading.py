@@ -2,9 +2,10 @@
 
 import os
 
-from driftline import files, posterior, refined
-from driftline.posterior import Posterior
-from driftline.refined import Refined
+from driftline.results import posterior, refined
+from driftline.results.posterior import Posterior
+from driftline.results.refined import Refined
+from driftline.storage import checked_files as files
 
 
 def load(path: str | os.PathLike) -> Posterior | Refined:

@@ -6,14 +6,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from driftline.infer import climb, integrate, newton
-from driftline.infer import panel as side_by_side
+from driftline.infer import newton
+from driftline.infer import side_by_side as side_by_side
+from driftline.infer.learning import ascent, integration
 from driftline.infer.progress import Reporter
-from driftline.learnt import LearntNumber
 from driftline.models.model import Model
-from driftline.models.panels import Series, observe_panel
 from driftline.models.parameters import at_start, learnt, places_of, with_values
-from driftline.panel import Panel
+from driftline.models.several_series import Series, observe_panel
+from driftline.results.learnt_number import LearntNumber
+from driftline.results.panel import Panel
 
 
 def fit_panel(
@@ -42,7 +43,7 @@ def fit_panel(
         return _with_numbers_of_their_own(model, series, observations, settings, progress, parameters)
 
 
-def learnt_numbers(model: Model, learning: integrate.Learning) -> dict[str, LearntNumber]:
+def learnt_numbers(model: Model, learning: integration.Learning) -> dict[str, LearntNumber]:
     """What was learnt, under all places of each number."""
     found = {place: LearntNumber(values, learning.weights) for place, values in learning.values.items()}
     return {other: number for place, number in found.items() for other in places_of(model, place)}
@@ -65,8 +66,8 @@ def _with_fixed_numbers(model, series, observations, settings, progress):
 
 
 def _with_shared_numbers(model, series, observations, settings, progress, parameters):
-    reporter = Reporter("learning", climb.MOST_CLIMBS, progress)
-    learning = integrate.learn_numbers(
+    reporter = Reporter("learning", ascent.MOST_CLIMBS, progress)
+    learning = integration.learn_numbers(
         model,
         observations,
         lambda model: side_by_side.start(model, observations),
@@ -88,11 +89,11 @@ def _with_shared_numbers(model, series, observations, settings, progress, parame
 
 def _with_numbers_of_their_own(model, series, observations, settings, progress, parameters):
     reporters = (
-        Reporter("learning", climb.MOST_CLIMBS, progress),
+        Reporter("learning", ascent.MOST_CLIMBS, progress),
         Reporter("averaging", len(series), progress),
     )
     outcomes, numbers, interrupted = [], {}, False
-    every = integrate.learn_numbers_of_each(
+    every = integration.learn_numbers_of_each(
         model, observations, lambda model: side_by_side.start(model, observations), settings,
         mode=parameters, names=[one.name for one in series], reporters=reporters,
     )  # fmt: skip

@@ -9,7 +9,8 @@ import pytest
 from driftline import words
 from driftline.cli import demo
 from driftline.cli.main import main
-from driftline.infer import bbvi, newton
+from driftline.infer import newton
+from driftline.infer.bbvi import optimise as bbvi
 from driftline.terminal import Line, listener
 from support.corpora import small_texts
 

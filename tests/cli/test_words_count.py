@@ -11,7 +11,7 @@ import pytest
 from driftline import words
 from driftline.cli.main import main
 from driftline.cli.words.locks import only_one
-from driftline.words.atlas import mapped
+from driftline.storage import mapped_files
 
 TEXTS = (
     "date,text\n1850-01-01,The cat sat\n1850-01-04,the dog sat\n1851-01-01,\n1860-01-01,the cat and the dog\n"
@@ -220,7 +220,7 @@ def test_a_vocabulary_that_is_neither_number_nor_file_is_refused(capsys):
 
 
 def test_an_atlas_in_place_of_counts_is_refused_with_a_remedy(folder, capsys):
-    mapped.write(folder / "some.atlas", "word-atlas", 1, {"values": np.arange(3.0)}, {})
+    mapped_files.write(folder / "some.atlas", "word-atlas", 1, {"values": np.arange(3.0)}, {})
     assert main(["words", "fit", "some.atlas", "-o", "x.atlas"]) == 1
     assert re.search(
         r"^driftline: some\.atlas is not a driftline word-counts file .*its format is 'word-atlas/1'; "

@@ -131,7 +131,7 @@ def test_damaged_counts_are_refused(folder, capsys):
 
 
 def test_too_little_memory_is_told_with_advice(folder, capsys, monkeypatch):
-    monkeypatch.setattr("driftline.words.embedding.memory.available", lambda: 10**8)
+    monkeypatch.setattr("driftline.words.fitting.memory.available", lambda: 10**8)
     assert run("-o", "x.atlas") == 1
     err = capsys.readouterr().err
     assert re.match(
@@ -269,7 +269,7 @@ def test_ctrl_c_before_anything_is_done_promises_nothing(folder, capsys, monkeyp
         raise KeyboardInterrupt
 
     assert evaluate() == 0
-    monkeypatch.setattr("driftline.words.embedding.comparison.predict", stopped)
+    monkeypatch.setattr("driftline.words.evaluation.comparison.predict", stopped)
     capsys.readouterr()
     assert evaluate() == 130
     assert capsys.readouterr().err == "driftline: interrupted\n"
@@ -407,7 +407,7 @@ def test_several_seeds_tell_how_far_they_agree(folder, capsys):
 
 
 def test_several_seeds_go_on_from_their_checkpoints(folder, capsys, monkeypatch):
-    from driftline.words.embedding import training
+    from driftline.words.fitting import training
 
     options = (*QUICK, "--seeds", 2, "--every", 0)
     assert run(*options, "-o", "whole.atlas") == 0

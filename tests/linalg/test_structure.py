@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from driftline.families import BlockGaussMarkov, FullRank, GaussMarkov
-from driftline.infer.gradient import estimate
+from driftline.infer.bbvi.gradient import estimate
 from driftline.linalg import (
     bidiagonal,
     block_bidiagonal,

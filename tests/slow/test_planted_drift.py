@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftline import words
-from driftline.words.synthetic import planted
+from driftline.words.texts.planted import planted
 
 CORPORA = 200
 LEVELS = (0.5, 0.8, 0.9, 0.95, 0.99)

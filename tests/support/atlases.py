@@ -8,10 +8,10 @@ import dataclasses
 import numpy as np
 import scipy.linalg
 
-from driftline.words.atlas import drift
-from driftline.words.atlas.knots import Knots
-from driftline.words.atlas.model import Atlas
-from driftline.words.atlas.paths import Paths
+from driftline.words.atlas.atlas import Atlas
+from driftline.words.paths import priors
+from driftline.words.paths.knots import Knots
+from driftline.words.paths.paths import Paths
 
 DRIFT, SCALE = 0.02, 0.8
 
@@ -98,7 +98,7 @@ def known_atlas(
     for r in np.flatnonzero(knots.linked):
         lag[r] = covariance[knots.word[r], :, knots.step[r], knots.step[r + 1]]
     variance = np.einsum("vktt->vtk", covariance)[rows]
-    law = drift.make("diffusion", dates, DRIFT, SCALE, pace=np.zeros(num_words, np.int32))
+    law = priors.make("diffusion", dates, DRIFT, SCALE, pace=np.zeros(num_words, np.int32))
     atlas = Atlas(
         vocabulary=tuple(f"word{i}" for i in range(num_words)),
         dates=dates,

@@ -5,7 +5,7 @@ import io
 import os
 from collections.abc import Callable, Iterator
 
-from driftline import files
+from driftline.storage import checked_files as files
 
 BUFFER = 512  # bytes, so that small files take several writes, too
 

@@ -10,14 +10,16 @@ from typing import Any
 import numpy as np
 
 import driftline as dl
-from driftline import files, words
-from driftline.refined import Refined
-from driftline.words import score_files
-from driftline.words.atlas import drift, mapped
-from driftline.words.embedding import checkpoints
-from driftline.words.embedding.problem import Problem
-from driftline.words.embedding.training import make_trainer
-from driftline.words.scores import Evaluation, Scores
+from driftline import words
+from driftline.results.refined import Refined
+from driftline.storage import checked_files as files
+from driftline.storage import mapped_files
+from driftline.words.evaluation import score_files
+from driftline.words.evaluation.scores import Evaluation, Scores
+from driftline.words.fitting import checkpoints
+from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.training import make_trainer
+from driftline.words.paths import priors
 from driftline.words.settings import Settings
 from support.atlases import known_atlas
 from support.corpora import small_texts
@@ -55,11 +57,11 @@ def _in_files(kind: str, version: int) -> dict[str, Any]:
 
 def _in_maps(kind: str, version: int) -> dict[str, Any]:
     def opened(path):
-        arrays, facts = mapped.read(path, kind, version)
+        arrays, facts = mapped_files.read(path, kind, version)
         return {name: np.array(array) for name, array in arrays.items()}, facts
 
     def sealed(path, arrays, facts):
-        mapped.write(path, kind, version, arrays, facts)
+        mapped_files.write(path, kind, version, arrays, facts)
 
     return {"opened": opened, "sealed": sealed}
 
@@ -109,7 +111,7 @@ def _atlas(filtered=False):
     atlas = known_atlas(present, dim=2).atlas
     if not filtered:
         return atlas
-    law = drift.make("stationary", atlas.dates, 0.02, 0.8, pace=np.zeros(5, np.int32))
+    law = priors.make("stationary", atlas.dates, 0.02, 0.8, pace=np.zeros(5, np.int32))
     forward = words.atlas.storage.forward("stationary", atlas.dates, 0.02, 0.8)
     sides = {
         side: dataclasses.replace(

@@ -52,7 +52,7 @@ def dense_log_likelihood(paths, counts, settings):
 
 def stop_before(patch, name):
     """Let a comparison stop, as by Ctrl-C, when it comes to the method of that name."""
-    from driftline.words.embedding import comparison
+    from driftline.words.evaluation import comparison
 
     predict = comparison.predict
 

@@ -1,6 +1,6 @@
 """Models: a Markov prior over paths, a likelihood at each step, and the observations that they meet."""
 
-from driftline.models.black_box import Likelihood as Likelihood
+from driftline.models.function_likelihood import Likelihood as Likelihood
 from driftline.models.likelihoods import Bernoulli as Bernoulli
 from driftline.models.likelihoods import Binomial as Binomial
 from driftline.models.likelihoods import Categorical as Categorical

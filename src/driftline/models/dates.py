@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.models.readable import refuse_unreadable
+from driftline.models.unreadable import refuse_unreadable
 
 # Lengths of numpy's units; years and months have none of their own, and these are the Gregorian averages.
 NANOSECONDS = {

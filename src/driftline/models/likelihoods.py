@@ -16,9 +16,9 @@ import numpy as np
 from jaxtyping import Array, Float, Key
 
 from driftline.models.checks import number
-from driftline.models.counts import draw_counts
+from driftline.models.count_draws import draw_counts
+from driftline.models.log_probabilities import log_binomial, log_negative_binomial, log_poisson, log_student_t
 from driftline.models.parameters import Learn
-from driftline.models.stable import log_binomial, log_negative_binomial, log_poisson, log_student_t
 
 LOG_2PI = math.log(2.0 * math.pi)
 

@@ -9,7 +9,7 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.models.black_box import Likelihood
+from driftline.models.function_likelihood import Likelihood
 from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
 from driftline.models.observations import Observations, as_times
 from driftline.models.parameters import at_start, ties_of

@@ -8,9 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from driftline.models.black_box import Likelihood
 from driftline.models.checks import stretches_to
 from driftline.models.dates import as_labels, as_timedelta, gaps_in_nanoseconds, in_nanoseconds, index_times
+from driftline.models.function_likelihood import Likelihood
 from driftline.models.likelihoods import (
     AbstractElementwise,
     AbstractLikelihood,
@@ -19,7 +19,7 @@ from driftline.models.likelihoods import (
     is_per_step,
 )
 from driftline.models.parameters import Learn, numbers_of
-from driftline.models.readable import refuse_unreadable
+from driftline.models.unreadable import refuse_unreadable
 
 SAME_TIME = 1e-9  # of a median gap, within which two times are one
 

@@ -7,9 +7,9 @@ import numpy as np
 if TYPE_CHECKING:
     import pandas
 
-    from driftline.panel import Panel
-    from driftline.posterior import Posterior
-    from driftline.refined import Refined
+    from driftline.results.panel import Panel
+    from driftline.results.posterior import Posterior
+    from driftline.results.refined import Refined
 
 
 def to_frame(posterior: "Posterior | Refined", probability: float) -> "pandas.DataFrame":

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
-    from driftline.posterior import Posterior
-    from driftline.refined import Refined
+    from driftline.results.posterior import Posterior
+    from driftline.results.refined import Refined
 
 
 def plot(

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
-from driftline.words import figures
+from driftline.words.atlas.atlas import Atlas
 from driftline.words.atlas.change import common_map
-from driftline.words.atlas.forward import forward
-from driftline.words.atlas.model import Atlas
-from driftline.words.atlas.paths import Paths
-from driftline.words.figures import draw_similarity
+from driftline.words.evaluation import figures
+from driftline.words.evaluation.figures import draw_similarity
+from driftline.words.paths.long_steps import forward
+from driftline.words.paths.paths import Paths
 from support.atlases import DRIFT, SCALE, dense_prior, known_atlas
 
 PRESENT = np.random.default_rng(11).random((30, 12)) < 0.5
@@ -356,7 +356,7 @@ def test_parts_that_do_not_fit_are_refused(atlas):
 
 
 def test_an_atlas_needs_no_jax():
-    code = "import sys, driftline.words.atlas.importing; sys.exit('jax' in sys.modules)"
+    code = "import sys, driftline.words.importing.vectors; sys.exit('jax' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

@@ -1,12 +1,13 @@
 import numpy as np
 import pytest
 
-from driftline import files
-from driftline.words.atlas import drift, mapped
-from driftline.words.atlas.forward import forward
-from driftline.words.atlas.model import Atlas, load
-from driftline.words.atlas.paths import Paths
-from driftline.words.atlas.storage import KIND, VERSION
+from driftline.storage import checked_files as files
+from driftline.storage import mapped_files
+from driftline.words.atlas.atlas import Atlas, load
+from driftline.words.atlas.atlas_file import KIND, VERSION
+from driftline.words.paths import priors
+from driftline.words.paths.long_steps import forward
+from driftline.words.paths.paths import Paths
 from support.atlases import known_atlas
 
 PRESENT = np.random.default_rng(2).random((6, 5)) < 0.6
@@ -147,17 +148,17 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_inconsistent_files_are_refused_even_with_good_checksums(path, what):
-    arrays, facts = mapped.read(path, KIND, VERSION)
+    arrays, facts = mapped_files.read(path, KIND, VERSION)
     arrays = {name: array.copy() for name, array in arrays.items()}
     BROKEN[what](arrays, facts)
-    mapped.write(path, KIND, VERSION, arrays, facts)
+    mapped_files.write(path, KIND, VERSION, arrays, facts)
     with pytest.raises(ValueError, match=rf"some\.atlas .*{what}.*anew"):
         load(path)
 
 
 def test_facts_that_are_no_object_are_refused(path):
-    arrays, _ = mapped.read(path, KIND, VERSION)
-    mapped.write(path, KIND, VERSION, arrays, [])
+    arrays, _ = mapped_files.read(path, KIND, VERSION)
+    mapped_files.write(path, KIND, VERSION, arrays, [])
     with pytest.raises(ValueError, match="does not hold a sound atlas"):
         load(path)
 
@@ -213,7 +214,7 @@ def test_how_a_fit_ended_and_what_it_learnt_are_kept(tmp_path, converged):
 def test_words_keep_their_paces(tmp_path):
     atlas = an_atlas("smoothed")
     pace = np.array([0, 2, 1, 1, 0, 2], np.int32)
-    law = drift.make("diffusion", atlas.dates, 0.02, 0.8, paces=(0.1, 1.0, 9.0), pace=pace)
+    law = priors.make("diffusion", atlas.dates, 0.02, 0.8, paces=(0.1, 1.0, 9.0), pace=pace)
     sides = {
         side: Paths(**(fields_of(getattr(atlas, side)) | {"drift": law})) for side in ("words", "contexts")
     }

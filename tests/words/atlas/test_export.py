@@ -5,9 +5,9 @@ import re
 import numpy as np
 import pytest
 
-from driftline.words.atlas.importing import import_vectors, import_word2vec
-from driftline.words.atlas.model import Atlas, load
-from driftline.words.atlas.paths import Paths
+from driftline.words.atlas.atlas import Atlas, load
+from driftline.words.importing.vectors import import_vectors, import_word2vec
+from driftline.words.paths.paths import Paths
 from support.atlases import known_atlas
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from driftline.words.atlas.results import Answer
+    from driftline.words.atlas.answers import Answer
 
 AnswerT = TypeVar("AnswerT", bound="Answer")
 
 
 def to_json(answers: "Answer | Sequence[Answer]") -> str:
     """All fields of an answer, or of several."""
-    from driftline.words.atlas.storage import plain
+    from driftline.words.atlas.atlas_file import plain
 
     several = isinstance(answers, Sequence)
     facts = [

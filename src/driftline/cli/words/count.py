@@ -156,8 +156,8 @@ def _count(arguments):
 
 def _tokeniser(arguments):
     """What cuts texts; modules are looked for in the folder where the user is, too."""
-    from driftline.words.imported import ImportedTokeniser
-    from driftline.words.tokens import Tokeniser
+    from driftline.words.texts.named_tokeniser import ImportedTokeniser
+    from driftline.words.texts.tokens import Tokeniser
 
     if arguments.tokenise is None:
         return Tokeniser(lower=arguments.case != "keep")

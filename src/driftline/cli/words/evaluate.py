@@ -74,7 +74,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _evaluate(arguments, counts, options, table, picture):
-    from driftline.words.scores import unfinished
+    from driftline.words.evaluation.scores import unfinished
 
     try:
         found = _compare(counts, arguments.methods, options)
@@ -93,9 +93,9 @@ def _evaluate(arguments, counts, options, table, picture):
 
 def _prepare(arguments, table):
     """The counts, and the options of `words.evaluate`; what would stop it is refused now."""
-    from driftline.words.evaluation import check_steps, settings_of_each
-    from driftline.words.figures import new_figure
-    from driftline.words.scores import check_scores
+    from driftline.words.evaluation.evaluate import check_steps, settings_of_each
+    from driftline.words.evaluation.figures import new_figure
+    from driftline.words.evaluation.scores import check_scores
 
     new_figure()  # says what is missing before the work and not after it
     passes, options = dict(arguments.passes), model.chosen(arguments)
@@ -128,7 +128,7 @@ def _check_folder(out, counts):
 
 
 def _make(folder):
-    from driftline.words.streams import explained
+    from driftline.words.texts.streams import explained
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -143,8 +143,8 @@ def _print_memory(counts, arguments, held_out):
     """Say how much memory the fit will need; what cannot be fitted at all is left for the fit to refuse."""
     import numpy as np
 
-    from driftline.words.embedding import memory
-    from driftline.words.embedding.problem import Problem
+    from driftline.words.fitting import memory
+    from driftline.words.fitting.problem import Problem
     from driftline.words.settings import Settings
 
     passes = tuple(arguments.passes)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from driftline.cli.parsing import Text
 
 if TYPE_CHECKING:
-    from driftline.words.counts import Counts
+    from driftline.words.counts.counts import Counts
 
 SUFFIX = ".driftline"
 
@@ -23,7 +23,7 @@ def count_or_path(text: str) -> int | Path:
 
 def is_date(text: str) -> bool:
     """Whether a text can be read as a date."""
-    from driftline.words.dates import period_of
+    from driftline.words.texts.dates import period_of
 
     try:
         period_of(text)
@@ -79,8 +79,8 @@ def chosen_steps(chosen: Sequence[slice], num_steps: int) -> list[int]:
 def read_counts(path: Path) -> "Counts":
     """The counts in a file; texts that were not counted yet are refused with the command that does it."""
     from driftline import words
-    from driftline.words.folders import TEXTS
-    from driftline.words.tables import kind_of, suffix_of
+    from driftline.words.texts.folders import TEXTS
+    from driftline.words.texts.tables import kind_of, suffix_of
 
     if path.is_dir() or (path.is_file() and (kind_of(path) or suffix_of(path) in TEXTS)):
         name = path.name.partition(".")[0] or "texts"
@@ -105,7 +105,7 @@ def word_list(
         lower: With None: whether the words of the texts are in lower case.
         option: What the file was given for.
     """
-    from driftline.words import streams
+    from driftline.words.texts import streams
 
     if not path.is_file():
         number = re.fullmatch(r"\d[\d.,_' ]*[kKmM]?", str(path))

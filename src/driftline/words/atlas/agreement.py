@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from driftline.words.atlas.model import Atlas
+from driftline.words.atlas.atlas import Atlas
 
 N = 20  # closest words that are compared
 MIN_COUNT = 10  # around a date, for words that are compared

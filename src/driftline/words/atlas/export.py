@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from driftline.files import replacing
-from driftline.words.streams import explained
+from driftline.storage.checked_files import replacing
+from driftline.words.texts.streams import explained
 
 if TYPE_CHECKING:
-    from driftline.words.atlas.model import Atlas
+    from driftline.words.atlas.atlas import Atlas
 
 
 NEVER = re.compile("[\0\ud800-\udfff]")  # the end of a text in many programs, and halves of characters

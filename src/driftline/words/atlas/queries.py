@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from driftline.words.atlas.answers import Changed, Neighbors
 from driftline.words.atlas.change import (
     Displacements,
     common_map,
@@ -16,10 +17,9 @@ from driftline.words.atlas.change import (
 )
 from driftline.words.atlas.cosines import Band, Gaussian, band, cosines
 from driftline.words.atlas.distances import Moved, distance_band, moved
-from driftline.words.atlas.results import Changed, Neighbors
 
 if TYPE_CHECKING:
-    from driftline.words.atlas.model import Atlas
+    from driftline.words.atlas.atlas import Atlas
 
 
 def closest(

@@ -1,0 +1,1 @@
+"""Whole fits of series, beside peers."""

@@ -1,0 +1,1 @@
+"""One gradient step: its scaling, its price, its distance from the memory limit."""

@@ -1,0 +1,1 @@
+"""Word models, beside the published optimiser, and at the size of books."""

@@ -1,0 +1,1 @@
+"""The paper's method: reparameterised draws, two bidiagonal solves a step, Adam."""

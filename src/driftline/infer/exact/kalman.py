@@ -1,0 +1,62 @@
+"""Exact smoothing of linear-Gaussian models, as forward and backward substitution.
+
+Where the log joint is quadratic in the path, its gradient and its curvature at any one path give the
+posterior: Λ is the curvature and the mean lies one Newton step away. One Cholesky factor and two solves are
+the forward and the backward pass of the Kalman smoother (`docs/maths.md`, section 3).
+"""
+
+import equinox as eqx
+import jax
+import numpy as np
+from jaxtyping import Array, Float
+
+from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
+from driftline.infer.curvature import block_precision, chain_precision, is_elementwise
+from driftline.infer.exact.is_quadratic import check_quadratic
+from driftline.infer.outcome import Outcome
+from driftline.models.likelihoods import Gaussian
+from driftline.models.model import Model
+from driftline.models.observations import Observations
+from driftline.models.priors import AbstractGaussianPrior
+
+
+def smooth(
+    model: Model, observations: Observations, path: Float[Array, " T *shape"], structure: str
+) -> Outcome:
+    """The exact posterior and the log evidence.
+
+    Args:
+        model: A model whose log joint is quadratic in the path; checked.
+        observations: The series.
+        path: Any path; the result does not depend on it beyond rounding.
+        structure: "chains" or "block"; a model that couples the elements of a step gets blocks anyway.
+    """
+    couples = not (is_elementwise(model) and isinstance(model.prior, AbstractGaussianPrior))
+    blocks = structure == "block" or (couples and model.prior.shape != ())
+    q, log_evidence = _substitute(model, observations, path, blocks)
+    if not (isinstance(model.prior, AbstractGaussianPrior) and isinstance(model.likelihood, Gaussian)):
+        check_quadratic(model, observations, path, q.mean)
+    _check_proper(q)
+    return Outcome(q, float(log_evidence), 0.0, converged=True, iterations=1, message="exact")
+
+
+@eqx.filter_jit
+def _substitute(model, observations, path, blocks) -> tuple[AbstractFamily, Float[Array, ""]]:
+    score = jax.grad(model.log_joint)(path, observations)
+    precision = block_precision if blocks else chain_precision
+    family = BlockGaussMarkov if blocks else GaussMarkov
+    step = family.from_natural(score, *precision(model, path, observations))
+    q = eqx.tree_at(lambda q: q.mean, step, path + step.mean)
+    # log p(x) = log p(x, z) - log p(z | x) holds at every z; at the mean it is the least prone to rounding.
+    return q, model.log_joint(q.mean, observations) - q.log_prob(q.mean)
+
+
+def _check_proper(q):
+    diag = np.asarray(q.diag)
+    pivots = diag if diag.shape == q.mean.shape else np.diagonal(diag, axis1=1, axis2=2)
+    proper = ((pivots > 0) & np.isfinite(pivots)).reshape(len(pivots), -1).all(axis=1)
+    if not proper.all():
+        raise ValueError(
+            "the posterior is not a proper density: its precision is not positive definite from step "
+            f"{int(np.argmin(proper))} on; give the prior a proper first step, or observe more"
+        )

@@ -1,0 +1,1 @@
+"""Samplers that start from a fit: NUTS, tempering, particles, and how well they have mixed."""

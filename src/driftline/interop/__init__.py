@@ -1,0 +1,1 @@
+"""Other libraries' data structures, one file for each library."""

@@ -1,0 +1,123 @@
+"""What a fit of many series returns."""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+import numpy as np
+
+from driftline.families import GaussMarkov
+from driftline.intervals import central
+from driftline.models.model import Model
+from driftline.models.parameters import with_values
+from driftline.models.several_series import Series
+from driftline.results.learnt_number import LearntNumber
+from driftline.results.posterior import Posterior
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Panel:
+    """The posteriors of many series; `panel[name]` is the one of a single series.
+
+    Attributes:
+        model: The model; learnt numbers that the series share have their posterior means.
+        series: The series themselves.
+        q: The fitted families, with a leading axis for the series, filled up to a common length.
+        elbos: ELBO of every series.
+        converged_each: Whether the fit of each series converged.
+        iterations_each: Steps that each took.
+        parameters: Learnt numbers: by place if the series share them, else by name and place.
+        shared: Whether they do.
+        message: One sentence on how the fit ended.
+        mean: Means, one column for each series and NaN after its end, (T, N).
+        sd: Standard deviations, likewise.
+        quantiles: As of a `Posterior`, with axes for scores, steps and series; None for normal marginals.
+    """
+
+    model: Model
+    series: list[Series]
+    q: GaussMarkov
+    elbos: np.ndarray
+    converged_each: np.ndarray
+    iterations_each: np.ndarray
+    parameters: dict[Any, Any]
+    shared: bool
+    message: str
+    mean: np.ndarray
+    sd: np.ndarray
+    quantiles: np.ndarray | None
+
+    @property
+    def names(self) -> list[Any]:
+        """Names of the series: the columns of a frame, the keys of a dict, or numbers from 0."""
+        return [series.name for series in self.series]
+
+    @property
+    def elbo(self) -> float:
+        """The sum of the series' ELBOs."""
+        return float(self.elbos.sum())
+
+    @property
+    def converged(self) -> bool:
+        """Whether all fits converged."""
+        return bool(self.converged_each.all())
+
+    @property
+    def iterations(self) -> int:
+        """Most steps that a series took."""
+        return int(self.iterations_each.max())
+
+    def __len__(self) -> int:
+        return len(self.series)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.names)
+
+    def __getitem__(self, name: Any) -> Posterior:
+        names = self.names
+        if name not in names:
+            raise KeyError(f"no series {name!r} in the panel; it has {names[:5]}{' …' * (len(names) > 5)}")
+        place = names.index(name)
+        series, num_steps = self.series[place], len(self.series[place].values)
+        own = self.parameters if self.shared else self.parameters.get(name, {})
+        converged = bool(self.converged_each[place])
+        bands = (
+            self.q.mean[place, :num_steps],
+            self.q.diag[place, :num_steps],
+            self.q.upper[place, : num_steps - 1],
+        )
+        with jax.enable_x64(True):
+            q = GaussMarkov(*map(jax.device_put, bands))
+        return Posterior(
+            q=q,
+            model=self._model_of(own),
+            values=series.values,
+            times=series.times,
+            time_unit=series.unit,
+            method="newton",
+            elbo=float(self.elbos[place]),
+            elbo_error=0.0,
+            converged=converged,
+            iterations=int(self.iterations_each[place]),
+            message=f"{'converged' if converged else 'not converged'} in a panel of {len(self)} series",
+            history={},
+            parameters=own,
+            quantiles=None if self.quantiles is None else self.quantiles[:, :num_steps, place],
+        )
+
+    def _model_of(self, own: dict[str, LearntNumber]) -> Model:
+        return with_values(self.model, {place: number.mean for place, number in own.items()})
+
+    def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
+        """Lower and upper ends of the central intervals, (T, N)."""
+        return central(self.mean, self.sd, probability, self.quantiles)
+
+    def to_frame(self, probability: float = 0.9) -> Any:
+        """A pandas DataFrame with a row for every series and step."""
+        from driftline.report.frame import panel_frame
+
+        return panel_frame(self, probability)
+
+    def __repr__(self):
+        return f"Panel({len(self)} series, ELBO {self.elbo:.3f}, {self.message})"

@@ -1,0 +1,1 @@
+"""Files that are checked before they are believed: one home for every format."""

@@ -1,0 +1,1 @@
+"""From texts to counts of word pairs at every time step. NumPy only."""

@@ -1,0 +1,1 @@
+"""Methods compared on steps that they have not seen, and change held against shuffled dates."""

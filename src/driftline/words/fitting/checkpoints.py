@@ -1,0 +1,48 @@
+"""The state of an unfinished fit, in a file that is whole or not there."""
+
+import os
+from typing import Any
+
+import numpy as np
+
+from driftline.storage import mapped_files
+from driftline.words.fitting.checkpoint_checks import check
+from driftline.words.fitting.problem import Problem
+from driftline.words.texts.streams import explained
+
+KIND, VERSION = "word-fit", 4
+
+
+def write(
+    path: str | os.PathLike, problem: Problem, state: dict[str, Any], done: int, history: list[dict[str, Any]]
+) -> None:
+    """Save the state after `done` passes."""
+    arrays = {name: np.asarray(array) for name, array in state.items()}
+    # Files hold numbers only; what is true is one.
+    arrays = {
+        name: array.astype(np.int32) if array.dtype == bool else array for name, array in arrays.items()
+    }
+    facts = {"fingerprint": problem.fingerprint, "done": done, "history": history}
+    try:
+        mapped_files.write(path, KIND, VERSION, arrays, facts)
+    except OSError as error:
+        what = f"could not save the fit to {os.fspath(path)}"
+        raise explained(error, what, "name another place with checkpoint=") from error
+
+
+def read(path: str | os.PathLike, problem: Problem) -> tuple[dict[str, Any], int, list[dict[str, Any]]]:
+    """The state, how many passes it has behind it, and their history; of this very fit, or an error."""
+    arrays, facts = mapped_files.read(path, KIND, VERSION)
+    if not isinstance(facts, dict) or facts.get("fingerprint") != problem.fingerprint:
+        raise ValueError(
+            f"{os.fspath(path)} is a checkpoint of another fit: its counts, settings or held-out steps "
+            "differ; give the same ones, or begin anew without resuming"
+        )
+    try:
+        check(arrays, facts, problem)
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise ValueError(
+            f"{os.fspath(path)} does not hold the state of a fit ({error}); delete it and begin anew"
+        ) from error
+    # Copies: a step-by-step fit writes into its state, and the file is about to be replaced.
+    return {name: np.array(array) for name, array in arrays.items()}, facts["done"], facts["history"]

@@ -1,0 +1,1 @@
+"""Vectors of other programs as an atlas. NumPy only."""

@@ -1,0 +1,170 @@
+"""Readers of dated texts: tables, folders, and what is in memory already."""
+
+import dataclasses
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from driftline.words.texts import streams, tables
+from driftline.words.texts.dates import day_in_name, day_of
+from driftline.words.texts.folders import unlisted
+from driftline.words.texts.streams import Limits, Tally
+from driftline.words.texts.tables import Layout
+
+
+@dataclasses.dataclass(frozen=True)
+class Tables:
+    """Reads tables with a date and a text in every row."""
+
+    folder: Path
+    paths: tuple[Path, ...]
+    columns: tuple[str, str]
+    date_format: str | None
+    layout: Layout
+    limits: Limits
+    skipped: tuple[str, ...] = ()
+
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Places, days and texts of all rows."""
+        tally.skipped += self.skipped
+        tally.bytes_total = streams.total_size(list(self.paths))
+        for path in self.paths:
+            name = _name(path, self.folder)
+            for place, date, text in tables.rows(path, name, self.columns, self.layout, tally, self.limits):
+                yield place, _day(date, self.date_format, place), _text(text, place)
+
+    def describe(self) -> dict[str, Any]:
+        """Columns and layout."""
+        date, text = self.columns
+        return {"kind": "tables", "date": date, "text": text, "date_format": self.date_format} | (
+            dataclasses.asdict(self.layout)
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class NamedTexts:
+    """Reads a folder with a text in every file and the dates in their names."""
+
+    folder: Path
+    paths: tuple[Path, ...]
+    date_pattern: str | None
+    date_format: str | None
+    encoding: str
+    limits: Limits
+    skipped: tuple[str, ...] = ()
+
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Places, days and texts of all files; every name is checked before the first file is read."""
+        tally.skipped += self.skipped
+        tally.bytes_total = streams.total_size(list(self.paths))
+        pattern = None if self.date_pattern is None else re.compile(self.date_pattern)
+        for path, day in [(path, self._day(path, pattern)) for path in self.paths]:
+            name = _name(path, self.folder)
+            yield name, day, _whole(path, name, self.encoding, tally, self.limits)
+
+    def describe(self) -> dict[str, Any]:
+        """Where the dates are."""
+        return {
+            "kind": "texts dated by name",
+            "date_pattern": self.date_pattern,
+            "date_format": self.date_format,
+            "encoding": self.encoding,
+        }
+
+    def _day(self, path, pattern):
+        name = _name(path, self.folder)
+        try:
+            return day_in_name(name, pattern, self.date_format)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from None
+
+
+@dataclasses.dataclass(frozen=True)
+class ListedTexts:
+    """Reads a folder with a text in every file and a table of files and dates."""
+
+    folder: Path
+    table: Path
+    columns: tuple[str, str]
+    date_format: str | None
+    layout: Layout
+    limits: Limits
+
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Names, days and texts of all files that the table names; all rows are checked before the first."""
+        paths = [path for _, path in self._rows(Tally())]
+        tally.bytes_total = self.table.stat().st_size + streams.total_size(paths)
+        tally.skipped += unlisted(self.folder.resolve(), {path.resolve() for path in paths})
+        for day, path in self._rows(tally):
+            name = _name(path, self.folder.resolve())
+            yield name, day, _whole(path, name, self.layout.encoding, tally, self.limits)
+
+    def describe(self) -> dict[str, Any]:
+        """The table and its columns."""
+        date, file = self.columns
+        return {"kind": "texts dated by a table", "date": date, "text": file} | {
+            "date_format": self.date_format,
+            "encoding": self.layout.encoding,
+        }
+
+    def _rows(self, tally):
+        root = self.folder.resolve()
+        found = tables.rows(self.table, self.table.name, self.columns, self.layout, tally, self.limits)
+        for place, date, file in found:
+            path = root / _text(file, place)
+            if not path.is_file() or not path.resolve().is_relative_to(root):
+                raise ValueError(
+                    f"{place}: there is no file {file!r} in {self.folder}; correct the table, "
+                    "or pass text= with the name of the column that holds file names"
+                )
+            yield _day(date, self.date_format, place), path
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Reads any iterable of dates and texts."""
+
+    pairs: Iterable[tuple[Any, str]]
+
+    def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
+        """Places, days and texts of all pairs."""
+        for number, pair in enumerate(self.pairs, 1):
+            try:
+                date, text = pair
+            except (TypeError, ValueError):
+                raise TypeError(
+                    f"document {number} is {pair!r:.80}, not a pair of a date and a text"
+                ) from None
+            place = f"document {number}"
+            yield place, _day(date, None, place), _text(text, place)
+
+    def describe(self) -> dict[str, Any]:
+        """That the texts came from memory."""
+        return {"kind": "memory"}
+
+
+def _name(path, folder):
+    return path.relative_to(folder).as_posix()
+
+
+def _day(date, form, place):
+    if date is None or date == "":
+        raise ValueError(f"{place}: the date is missing; fill it in, or leave the row out")
+    try:
+        return day_of(date, form)
+    except ValueError as error:
+        raise ValueError(f"{place}: {error}") from None
+
+
+def _text(text, place):
+    if text is None:
+        return ""
+    if not isinstance(text, str):
+        raise ValueError(f"{place}: the text is {text!r:.80}, not a string; pass text= with the right column")
+    return text
+
+
+def _whole(path, name, encoding, tally, limits):
+    data = streams.whole(path, name, tally, limits).removeprefix(b"\xef\xbb\xbf")
+    return streams.decode(data, encoding, name)
