@@ -104,7 +104,7 @@ def _outcome(pythons, kind: str, problem: Path, options: dict[str, Any]) -> Outc
     out = problem.with_name("result.npz")
     out.unlink(missing_ok=True)
     if kind == "bayesnewton":
-        script = Path(__file__).with_name("bayesnewton.py")
+        script = Path(__file__).with_name("bayesnewton_smoother.py")
         command = [str(python), "-P", str(script), str(problem), str(out), str(options["seeds"])]
     else:
         command = [str(python), "-m", "benchmarks.series.worker", kind, str(problem), str(out)]

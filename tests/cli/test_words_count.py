@@ -12,6 +12,7 @@ from driftline import words
 from driftline.cli.main import main
 from driftline.cli.words.locks import only_one
 from driftline.storage import mapped_files
+from driftline.storage.kinds import FileKind
 
 TEXTS = (
     "date,text\n1850-01-01,The cat sat\n1850-01-04,the dog sat\n1851-01-01,\n1860-01-01,the cat and the dog\n"
@@ -219,12 +220,15 @@ def test_a_vocabulary_that_is_neither_number_nor_file_is_refused(capsys):
     assert "digits" not in capsys.readouterr().err
 
 
+ATLAS = FileKind("word-atlas", 1, "an atlas of words", "`fit`")
+
+
 def test_an_atlas_in_place_of_counts_is_refused_with_a_remedy(folder, capsys):
-    mapped_files.write(folder / "some.atlas", "word-atlas", 1, {"values": np.arange(3.0)}, {})
+    mapped_files.write(folder / "some.atlas", ATLAS, {"values": np.arange(3.0)}, {})
     assert main(["words", "fit", "some.atlas", "-o", "x.atlas"]) == 1
     assert re.search(
-        r"^driftline: some\.atlas is not a driftline word-counts file .*its format is 'word-atlas/1'; "
-        "pass a file that .*`driftline words count` wrote\n$",
+        r"^driftline: some\.atlas holds an atlas of words, not counts of words; "
+        "pass a file that `driftline words count`, .* wrote\n$",
         capsys.readouterr().err,
     )
 

@@ -7,7 +7,8 @@ import pytest
 from scipy import optimize, stats
 
 from driftline.infer import mixture_quantiles
-from driftline.intervals import SCORES, central
+from driftline.infer.mixture_quantiles import SCORES
+from driftline.results.intervals import central
 
 
 def exact_quantile(means, sds, weights, probability):

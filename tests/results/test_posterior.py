@@ -7,6 +7,7 @@ import pytest
 from scipy import stats
 
 import driftline as dl
+from driftline.results.posterior import KIND
 from driftline.storage import checked_files as files
 
 DATES = np.array(["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-06"], dtype="datetime64[D]")
@@ -86,10 +87,10 @@ def test_dates_that_nanoseconds_do_not_reach_are_saved(resolution, tmp_path):
 
 def test_files_with_dates_in_nanoseconds_are_still_read(post, tmp_path):
     post.save(tmp_path / "new")
-    arrays, facts = files.read(tmp_path / "new", "posterior", 1)
+    arrays, facts = files.read(tmp_path / "new", KIND)
     arrays["times"] = post.times.astype("datetime64[ns]").astype(np.int64)
     facts |= {"dates": facts.pop("times"), "time_unit_ns": facts.pop("time_unit")[0]}
-    files.write(tmp_path / "old", "posterior", 1, arrays, facts)
+    files.write(tmp_path / "old", KIND, arrays, facts)
     again = dl.load(tmp_path / "old")
     np.testing.assert_array_equal(again.times, post.times)
     assert again.times.dtype == post.times.dtype

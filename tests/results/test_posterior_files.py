@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import driftline as dl
-from driftline.results.posterior import KIND, VERSION
+from driftline.results.posterior import KIND
 from driftline.storage import checked_files as files
 
 DATES = np.array(["2024-01-01", "2024-01-02", "2024-01-05", "2024-01-06"], dtype="datetime64[D]")
@@ -17,7 +17,7 @@ def written(tmp_path_factory):
     model = dl.Model(dl.RandomWalk(dl.learn(0.5, positive=True)), dl.Gaussian(0.3))
     path = tmp_path_factory.mktemp("posterior") / "post"
     dl.fit(model, [1.0, np.nan, 2.0, 1.5], times=DATES, progress=False).save(path)
-    return files.read(path, KIND, VERSION)
+    return files.read(path, KIND)
 
 
 BROKEN = {
@@ -77,7 +77,7 @@ BROKEN = {
 def test_what_does_not_hold_together_is_refused(written, what, tmp_path):
     arrays, facts = {name: array.copy() for name, array in written[0].items()}, _copied(written[1])
     BROKEN[what](arrays, facts)
-    files.write(tmp_path / "some.post", KIND, VERSION, arrays, facts)
+    files.write(tmp_path / "some.post", KIND, arrays, facts)
     with pytest.raises(
         ValueError, match=r"some\.post does not hold a sound posterior .* fit and save it"
     ) as caught:
@@ -92,7 +92,7 @@ def _copied(value):
 
 
 def test_learnt_numbers_and_quantiles_come_back_the_same(written, tmp_path):
-    files.write(tmp_path / "post", KIND, VERSION, *written)
+    files.write(tmp_path / "post", KIND, *written)
     post = dl.load(tmp_path / "post")
     post.save(tmp_path / "again")
     assert (tmp_path / "again").read_bytes() == (tmp_path / "post").read_bytes()

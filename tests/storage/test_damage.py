@@ -164,5 +164,5 @@ def test_a_folder_that_is_read_only_is_named(kind, thing, tmp_path, monkeypatch)
 
 def test_counts_are_still_loaded_by_their_own_reader(tmp_path):
     KINDS["counts"].save(KINDS["counts"].make(), tmp_path / "x")
-    with pytest.raises(ValueError, match=r"x holds counts of words; open it with words\.load_counts"):
+    with pytest.raises(ValueError, match="x holds counts of words, not an atlas of words"):
         words.load(tmp_path / "x")

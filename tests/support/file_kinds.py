@@ -11,9 +11,13 @@ import numpy as np
 
 import driftline as dl
 from driftline import words
+from driftline.results import posterior, refined
 from driftline.results.refined import Refined
 from driftline.storage import checked_files as files
 from driftline.storage import mapped_files
+from driftline.storage.kinds import FileKind
+from driftline.words.atlas import atlas_file
+from driftline.words.counts import counts as counts_file
 from driftline.words.evaluation import score_files
 from driftline.words.evaluation.scores import Evaluation, Scores
 from driftline.words.fitting import checkpoints
@@ -48,20 +52,20 @@ class Kind:
     sealed: Callable[[Path, dict[str, np.ndarray], Any], None]
 
 
-def _in_files(kind: str, version: int) -> dict[str, Any]:
+def _in_files(kind: FileKind) -> dict[str, Any]:
     def sealed(path, arrays, facts):
-        files.write(path, kind, version, arrays, facts)
+        files.write(path, kind, arrays, facts)
 
-    return {"opened": lambda path: files.read(path, kind, version), "sealed": sealed}
+    return {"opened": lambda path: files.read(path, kind), "sealed": sealed}
 
 
-def _in_maps(kind: str, version: int) -> dict[str, Any]:
+def _in_maps(kind: FileKind) -> dict[str, Any]:
     def opened(path):
-        arrays, facts = mapped_files.read(path, kind, version)
+        arrays, facts = mapped_files.read(path, kind)
         return {name: np.array(array) for name, array in arrays.items()}, facts
 
     def sealed(path, arrays, facts):
-        mapped_files.write(path, kind, version, arrays, facts)
+        mapped_files.write(path, kind, arrays, facts)
 
     return {"opened": opened, "sealed": sealed}
 
@@ -112,7 +116,7 @@ def _atlas(filtered=False):
     if not filtered:
         return atlas
     law = priors.make("stationary", atlas.dates, 0.02, 0.8, pace=np.zeros(5, np.int32))
-    forward = words.atlas.storage.forward("stationary", atlas.dates, 0.02, 0.8)
+    forward = atlas_file.forward("stationary", atlas.dates, 0.02, 0.8)
     sides = {
         side: dataclasses.replace(
             getattr(atlas, side), drift=law, lag_covariance=None, between="filtered", forward=forward
@@ -155,7 +159,7 @@ def _checkpoint(method):
         lambda found, path: checkpoints.write(path, _problem(method), *found),
         lambda path: checkpoints.read(path, _problem(method)),
         lambda found: make_trainer(_problem(method)).phase(*found[1:]),
-        **_in_maps(checkpoints.KIND, checkpoints.VERSION),
+        **_in_maps(checkpoints.KIND),
     )
 
 
@@ -167,16 +171,16 @@ def _save_itself(found, path):
     found.save(path)
 
 
-OF_POSTERIORS = _in_files("posterior", 1)
-OF_COUNTS = _in_files("word-counts", 1)
-OF_ATLASES = _in_maps("word-atlas", 2)
+OF_POSTERIORS = _in_files(posterior.KIND)
+OF_COUNTS = _in_files(counts_file.KIND)
+OF_ATLASES = _in_maps(atlas_file.KIND)
 KINDS = {
     "posterior": Kind(_posterior, _save_itself, dl.load, _use_posterior, **OF_POSTERIORS),
     "posterior by exact": Kind(
         lambda: _posterior("exact", dl.RandomWalk(0.5)),
         _save_itself, dl.load, _use_posterior, **OF_POSTERIORS,
     ),
-    "refined": Kind(_refined, _save_itself, dl.load, _use_refined, **_in_files("refined", 1)),
+    "refined": Kind(_refined, _save_itself, dl.load, _use_refined, **_in_files(refined.KIND)),
     "counts": Kind(_counts, _save_itself, words.load_counts, _use_counts, **OF_COUNTS),
     "counts in parts": Kind(
         lambda: _counts(3), _save_itself, words.load_counts, _use_counts, **OF_COUNTS

@@ -103,7 +103,7 @@ def _timed(model, series, **options):
 
 
 def _draw_nile(exact, post, picture):
-    from driftline.words.evaluation.figures import write_picture
+    from driftline.report.pictures import write_picture
 
     figure, ax = _figure("Flow of the Nile at Aswan", "10⁸ m³ a year")
     exact.plot(ax=ax, color="#d98c00", label="exact (Kalman smoother)")
@@ -118,7 +118,7 @@ def _draw_nile(exact, post, picture):
 def _draw_coal(post, picture):
     import numpy as np
 
-    from driftline.words.evaluation.figures import write_picture
+    from driftline.report.pictures import write_picture
 
     figure, ax = _figure("British coal-mining disasters", "disasters a year")
     ax.vlines(post.times, 0, post.values, color="0.75", linewidth=2.5, label="observed", zorder=0)

@@ -28,7 +28,7 @@ without would year years yet you your
 def run(folder: Path) -> None:
     """Count, fit, print what changed and what was close to what, and draw; or say what is missing."""
     from driftline import words
-    from driftline.words.evaluation.figures import draw_similarity
+    from driftline.words.atlas.pictures import draw_similarity
 
     print("\nWords of the State of the Union addresses")
     try:

@@ -5,14 +5,19 @@ the points of a grid. Normal scores of these sums are nearly straight lines in t
 interpolated as such; see `docs/maths.md`, section 10.
 """
 
+from statistics import NormalDist
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.scipy.special import ndtr, ndtri
 from jaxtyping import Array, Float
 
-from driftline.intervals import SCORES
-
+# Those that are usually asked for, so that nothing is interpolated there; files of posteriors hold a row
+# of quantiles for each end, so a change here is a new version of their format.
+TABULATED = (0.25, 0.5, 0.68, 0.8, 0.9, 0.95, 0.99, 0.999, 0.99999)
+_UPPER = np.array([NormalDist().inv_cdf(0.5 + 0.5 * probability) for probability in TABULATED])
+SCORES = np.concatenate([-_UPPER[::-1], [0.0], _UPPER])  # their ends, for a standard normal
 # Dense in the middle and 20 units wide: it is laid around one member, and others may be wider.
 GRID = np.sinh(np.linspace(-3.7, 3.7, 49))
 SIDE = np.where(GRID > 0, 1.0, -1.0)
@@ -46,7 +51,7 @@ def quantiles(
     mean: Float[Array, "..."],
     sd: Float[Array, "..."],
 ) -> Float[Array, " S ..."]:
-    """Quantiles at `intervals.SCORES`, in standard deviations from the mean.
+    """Quantiles at `mixture_quantiles.SCORES`, in standard deviations from the mean.
 
     Args:
         tails: Weighted sum of the members' tails.

@@ -19,8 +19,8 @@ class Outcome:
         iterations: Number of gradient or Newton steps taken.
         message: One sentence on how the fit ended.
         history: Arrays over the iterations, such as `elbo`, `gradient_norm` and `rate`.
-        quantiles: Quantiles of every step at `intervals.SCORES`, in standard deviations from the mean, where
-            `q` has only the moments of a mixture; None where `q` is all there is.
+        quantiles: Quantiles of every step at `mixture_quantiles.SCORES`, in standard deviations from the
+            mean, where `q` has only the moments of a mixture; None where `q` is all there is.
     """
 
     q: AbstractFamily

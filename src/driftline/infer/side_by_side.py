@@ -11,7 +11,6 @@ from jaxtyping import Array, Bool, Float
 from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
 from driftline.infer import newton, threads
 from driftline.infer.curvature import chain_precision
-from driftline.infer.learning.fits_at_numbers import SIDE_BY_SIDE
 from driftline.infer.progress import Reporter
 from driftline.models.model import Model
 from driftline.models.observations import Observations
@@ -82,7 +81,7 @@ def _fit_side_by_side(model, observations, limit, tolerance) -> Fits:
 
 
 def _batch(observations):
-    return min(SIDE_BY_SIDE, len(observations.values))
+    return min(threads.SIDE_BY_SIDE, len(observations.values))
 
 
 def _start(model, observations):

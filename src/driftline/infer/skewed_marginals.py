@@ -93,7 +93,7 @@ def tilted(
 
 
 def skewed_quantiles(model: Model, observations: Observations, q: AbstractFamily) -> np.ndarray | None:
-    """Quantiles of every marginal at `intervals.SCORES`, in standard deviations from the mean of `q`.
+    """Quantiles of every marginal at `mixture_quantiles.SCORES`, in standard deviations from the mean of `q`.
 
     None where marginals have no likelihood of their own, or a Gaussian one: they are normal then.
     """

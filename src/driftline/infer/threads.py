@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import jax
 
+SIDE_BY_SIDE = 50  # series of a panel that are fitted at the same time, while they stay in the cache
+
 
 class Part(NamedTuple):
     """Some of many rows.

@@ -10,9 +10,9 @@ import jax.random as jr
 import numpy as np
 
 from driftline.infer.curvature import is_elementwise
-from driftline.intervals import checked_probability
 from driftline.models.model import Model
 from driftline.models.parameters import with_values
+from driftline.results.intervals import checked_probability
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

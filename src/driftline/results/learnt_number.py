@@ -4,7 +4,7 @@ import dataclasses
 
 import numpy as np
 
-from driftline.intervals import checked_probability
+from driftline.results.intervals import checked_probability
 
 
 @dataclasses.dataclass(frozen=True, repr=False)

@@ -8,10 +8,10 @@ import jax
 import numpy as np
 
 from driftline.families import GaussMarkov
-from driftline.intervals import central
 from driftline.models.model import Model
 from driftline.models.parameters import with_values
 from driftline.models.several_series import Series
+from driftline.results.intervals import central
 from driftline.results.learnt_number import LearntNumber
 from driftline.results.posterior import Posterior
 

@@ -15,20 +15,21 @@ from driftline.infer import newton
 from driftline.infer.judging.corrected_draws import corrected_sample
 from driftline.infer.judging.diagnosis import Diagnosis, Judged, diagnose
 from driftline.infer.start import starting_family
-from driftline.intervals import central
 from driftline.models.model import Model
 from driftline.models.model_json import from_spec, shapes_of, to_spec
 from driftline.models.observations import Observations, as_times, observe
 from driftline.models.parameters import Support
 from driftline.results import asked_times
+from driftline.results.intervals import central
 from driftline.results.learnt_number import LearntNumber
 from driftline.results.posterior_checks import check
 from driftline.results.prediction import Prediction, predict
 from driftline.results.refined import Refined
 from driftline.results.refining import Problem, points_of, refined
 from driftline.storage import checked_files as files
+from driftline.storage.kinds import FileKind
 
-KIND, VERSION = "posterior", 1
+KIND = FileKind("posterior", 1, "a posterior", "`save` of a posterior")
 FAMILIES = {family.__name__: family for family in (BlockGaussMarkov, FullRank, GaussMarkov, MeanField)}
 
 
@@ -52,7 +53,7 @@ class Posterior:
             at the first two at every fifth iteration.
         parameters: The learnt numbers by their places, such as `prior.decay`; each has `mean`, `sd` and
             `interval`. The path is averaged over them: `q` has the moments of that mixture.
-        quantiles: Quantiles of that mixture for every step at the probabilities of `intervals.SCORES`, in
+        quantiles: Quantiles of that mixture for every step, those of a table of probabilities, in
             standard deviations from the mean; None where the marginals are those of `q`, which are normal.
         supports: Where the learnt numbers may be and what was believed of them; not kept in files.
     """
@@ -248,7 +249,7 @@ class Posterior:
             "parameters": list(self.parameters),
             **{name: getattr(self, name) for name in _PLAIN},
         }
-        files.write(path, KIND, VERSION, arrays | {"values": self.values, "times": times}, facts)
+        files.write(path, KIND, arrays | {"values": self.values, "times": times}, facts)
 
     def __repr__(self):
         shape = "×".join(str(size) for size in self.mean.shape)
@@ -285,7 +286,7 @@ _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")
 
 def load(path: str | os.PathLike) -> Posterior:
     """Read a posterior that `Posterior.save` wrote; a damaged or inconsistent file is refused."""
-    arrays, facts = files.read(path, KIND, VERSION)
+    arrays, facts = files.read(path, KIND)
     try:
         check(arrays, facts)
         return _built(arrays, facts)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.intervals import SCORES
+from driftline.infer.mixture_quantiles import SCORES
 
 LEAVES = {  # of each family, beside the mean
     "GaussMarkov": ("diag", "upper"),

@@ -21,11 +21,11 @@ from driftline.infer.learning.fits_at_numbers import fit_points
 from driftline.infer.mixture_quantiles import mixture_quantiles
 from driftline.infer.observation_density import log_marginal
 from driftline.infer.start import begin, starting_family
-from driftline.intervals import central
 from driftline.models.likelihoods import is_per_step
 from driftline.models.model import Model
 from driftline.models.observations import as_numbers, as_times, merged, observe, pad
 from driftline.models.parameters import numbers_of, with_values
+from driftline.results.intervals import central
 from driftline.results.learnt_number import LearntNumber
 
 POINTS_AT_ONCE = 1 << 13  # of the learnt numbers, times observations
@@ -51,7 +51,7 @@ class Prediction:
     _weights: np.ndarray
     _members: AbstractFamily  # of the times in order, for each point of the learnt numbers
     _steps: np.ndarray  # where the times lie in them
-    _quantiles: np.ndarray | None  # at `intervals.SCORES`; None for a single point
+    _quantiles: np.ndarray | None  # at `mixture_quantiles.SCORES`; None for a single point
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
         """Lower and upper ends of the central intervals of the path."""

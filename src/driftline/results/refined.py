@@ -9,17 +9,18 @@ import jax.random as jr
 import numpy as np
 
 from driftline.infer.judging.refinement import Refinement, agreement
-from driftline.intervals import checked_probability
 from driftline.models.model import Model
 from driftline.models.model_json import from_spec, shapes_of, to_spec
 from driftline.models.observations import as_times, observe
 from driftline.models.priors import AbstractLinearPrior
 from driftline.results import asked_times
 from driftline.results.drawn_prediction import DrawnPrediction
+from driftline.results.intervals import checked_probability
 from driftline.results.learnt_number import LearntNumber
 from driftline.storage import checked_files as files
+from driftline.storage.kinds import FileKind
 
-KIND, VERSION = "refined", 1
+KIND = FileKind("refined", 1, "a refined posterior", "`save` of a refined posterior")
 FEWEST = 4  # draws of a chain from which on it can be judged
 LARGE = 1e150  # whose square is still a number
 
@@ -183,7 +184,7 @@ class Refined:
             "divergences": self.divergences,
             "interrupted": self.interrupted,
         }
-        files.write(path, KIND, VERSION, arrays, facts)
+        files.write(path, KIND, arrays, facts)
 
     def __repr__(self):
         shape = "×".join(str(size) for size in self.mean.shape)
@@ -197,7 +198,7 @@ def _flat(draws):
 
 def load(path: str | os.PathLike) -> Refined:
     """Read draws that `Refined.save` wrote; a damaged or inconsistent file is refused."""
-    arrays, facts = files.read(path, KIND, VERSION)
+    arrays, facts = files.read(path, KIND)
     try:
         return _built(arrays, facts)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:

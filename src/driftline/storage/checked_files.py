@@ -20,29 +20,21 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as to_bytes
 
-import driftline
+from driftline.storage.kinds import FileKind, refuse_other_kind
 
 ENTRY = "driftline"
 UNREADABLE = (  # what comes of bytes that are not those that were written
     SafetensorError, ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError,
 )  # fmt: skip
 KINDS = "biuf"  # the array kinds that are written and accepted: booleans and numbers
-WRITERS = {  # for whoever opens something else
-    "posterior": "`save` of a posterior",
-    "refined": "`save` of a refined posterior",
-    "word-counts": "`save` of counts or `driftline words count`",
-}
 
 
-def write(
-    path: str | os.PathLike, kind: str, version: int, arrays: dict[str, np.ndarray], facts: Any
-) -> None:
+def write(path: str | os.PathLike, kind: FileKind, arrays: dict[str, np.ndarray], facts: Any) -> None:
     """Write arrays and facts to a file; a reader sees the old file or the new one, never a half.
 
     Args:
         path: Where to write.
-        kind: What the file is, such as "posterior".
-        version: Version of that kind's format.
+        kind: What the file is.
         arrays: Arrays of numbers or booleans.
         facts: Anything that JSON can say.
     """
@@ -50,12 +42,7 @@ def write(
     for name, array in arrays.items():
         if array.dtype.kind not in KINDS:
             raise TypeError(f"array {name!r} has dtype {array.dtype}, which is not a kind of number")
-    text = json.dumps(facts, sort_keys=True, allow_nan=False)
-    metadata = {
-        "driftline": driftline.__version__,
-        "format": f"{kind}/{version}",
-        "facts": text,
-    }
+    metadata = kind.metadata(json.dumps(facts, sort_keys=True, allow_nan=False))
     metadata["sha256"] = _digest(metadata, arrays)
     # One entry: safetensors writes several in random order, and the same content should be the same bytes.
     content = to_bytes(arrays, {ENTRY: json.dumps(metadata, sort_keys=True)})
@@ -63,27 +50,22 @@ def write(
         file.write(content)
 
 
-def read(path: str | os.PathLike, kind: str, version: int) -> tuple[dict[str, np.ndarray], Any]:
+def read(path: str | os.PathLike, kind: FileKind) -> tuple[dict[str, np.ndarray], Any]:
     """Read and verify a file written by `write`; returns its arrays and its facts."""
     path = Path(path)
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
     try:
-        metadata, arrays = _opened(path, f"{kind}/{version}")
+        metadata, arrays = _opened(path, kind.format)
     except UNREADABLE as error:
-        raise ValueError(f"{path} is damaged or not a driftline file ({error}); write it anew") from error
-    if arrays is None:
-        raise ValueError(
-            f"{path} is not a driftline {kind} file of version {version}: its format is "
-            f"{metadata.get('format', 'unknown')!r}; pass a file that "
-            f"{WRITERS.get(kind, 'this version of driftline')} wrote"
-        )
+        raise ValueError(f"{path} is damaged or not a driftline file ({error}); make it again") from error
+    refuse_other_kind(path, kind, metadata)
     try:
-        if metadata.pop("sha256", None) != _digest(metadata, arrays):
+        if arrays is None or metadata.pop("sha256", None) != _digest(metadata, arrays):
             raise ValueError("its content does not match its checksum")
         return arrays, parsed(metadata["facts"])
     except UNREADABLE as error:
-        raise ValueError(f"{path} is damaged: {error}; write it anew") from error
+        raise ValueError(f"{path} is damaged: {error}; make it again") from error
 
 
 def kind_of(path: str | os.PathLike) -> str | None:

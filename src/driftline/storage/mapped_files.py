@@ -18,32 +18,24 @@ from typing import Any
 
 import numpy as np
 
-import driftline
 from driftline.storage.checked_files import ENTRY, UNREADABLE, parsed, replacing
+from driftline.storage.kinds import FileKind, refuse_other_kind
 
 PIECE = 1 << 22  # bytes that are hashed at a time; a whole number of any item
 MAX_HEADER = 1 << 28
 ALIGNMENT = 64
 DTYPES = {"I64": "<i8", "F64": "<f8", "I32": "<i4", "F32": "<f4"}
 NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
-KINDS = {  # for whoever opens one in place of another
-    "word-counts": "counts of words; open it with words.load_counts, or fit it with `driftline words fit`",
-    "word-atlas": "an atlas; open it with words.load, or ask it with `driftline words neighbors`",
-    "word-fit": "an unfinished fit; go on with words.fit(..., resume=True) or `driftline words fit --resume`",
-}
 
 Inspect = Callable[[str, np.ndarray], None]
 
 
-def write(
-    path: str | os.PathLike, kind: str, version: int, arrays: dict[str, np.ndarray], facts: Any
-) -> None:
+def write(path: str | os.PathLike, kind: FileKind, arrays: dict[str, np.ndarray], facts: Any) -> None:
     """Write arrays and facts; a reader sees the old file or the new one, never a half.
 
     Args:
         path: Where to write.
         kind: What the file is.
-        version: Version of that kind's format.
         arrays: Arrays of 32 or 64 bit numbers.
         facts: Anything that JSON can say.
     """
@@ -55,12 +47,8 @@ def write(
         name: np.asarray(array, order="C")
         for name, array in sorted(arrays.items(), key=lambda pair: (-pair[1].itemsize, pair[0]))
     }
-    metadata = {
-        "driftline": driftline.__version__,
-        "format": f"{kind}/{version}",
-        "facts": json.dumps(facts, sort_keys=True, allow_nan=False),
-        "arrays": {name: _digest(array) for name, array in arrays.items()},
-    }
+    metadata = kind.metadata(json.dumps(facts, sort_keys=True, allow_nan=False))
+    metadata["arrays"] = {name: _digest(array) for name, array in arrays.items()}
     header = {"__metadata__": {ENTRY: ""}} | _entries(arrays)
     metadata["sha256"] = _signature(metadata, header)
     header["__metadata__"][ENTRY] = json.dumps(metadata, sort_keys=True)
@@ -72,19 +60,14 @@ def write(
                 file.write(piece.data)
 
 
-class _OtherKindError(Exception):
-    """The file is one of ours, but not what was asked for, or not of this version."""
-
-
 def read(
-    path: str | os.PathLike, kind: str, version: int, *, verify: bool = True, inspect: Inspect | None = None
+    path: str | os.PathLike, kind: FileKind, *, verify: bool = True, inspect: Inspect | None = None
 ) -> tuple[dict[str, np.ndarray], Any]:
     """Open a file written by `write`; returns its arrays, mapped and read-only, and its facts.
 
     Args:
         path: Where it is.
         kind: What it has to be.
-        version: Of which version.
         verify: Whether to read all arrays once and compare their checksums. The header is always verified.
         inspect: Gets the name and the pieces of each array when they are verified, to look at the numbers.
     """
@@ -93,18 +76,19 @@ def read(
         raise FileNotFoundError(f"there is no file {path}")
     with path.open("rb") as file:
         try:
-            header, metadata, begin = _header(file, f"{kind}/{version}")
+            header, metadata, begin = _header(file)
+        except UNREADABLE as error:
+            raise ValueError(f"{path} is damaged or not a driftline file ({error}); make it again") from error
+        refuse_other_kind(path, kind, metadata)
+        try:
+            digests = metadata["arrays"]
             entries = {name: entry for name, entry in header.items() if name != "__metadata__"}
             size = _check_layout(entries, os.fstat(file.fileno()).st_size - begin)
             if verify:
-                _verify(file, begin, entries, metadata["arrays"], inspect)
+                _verify(file, begin, entries, digests, inspect)
             return _mapped(file, begin, size, entries), parsed(metadata["facts"])
-        except _OtherKindError as error:
-            raise ValueError(f"{path} holds {error}") from error
         except UNREADABLE as error:
-            raise ValueError(
-                f"{path} is damaged or not a driftline {kind} file ({error}); write it anew"
-            ) from error
+            raise ValueError(f"{path} is damaged: {error}; make it again") from error
 
 
 def _verify(file, begin, entries, digests, inspect):
@@ -160,7 +144,7 @@ def _digest(array) -> str:
     return digest.hexdigest()
 
 
-def _header(file: BufferedReader, form: str) -> tuple[dict[str, Any], dict[str, Any], int]:
+def _header(file: BufferedReader) -> tuple[dict[str, Any], dict[str, Any], int]:
     """The header, the metadata in it, and where the arrays begin; only as `write` wrote them."""
     head = file.read(8)
     _must(len(head) == 8, "it is too short")
@@ -169,20 +153,12 @@ def _header(file: BufferedReader, form: str) -> tuple[dict[str, Any], dict[str, 
     text = file.read(length)
     header = parsed(text.decode())
     metadata = parsed(header["__metadata__"][ENTRY])
-    found = metadata.get("format", "unknown")
-    kind, _, version = found.partition("/")
-    asked, _, readable = form.partition("/")
-    if kind in KINDS and kind != asked:
-        raise _OtherKindError(KINDS[kind])
-    _must(kind == asked, f"its format is {found!r} instead of {form!r}")
+    _must(isinstance(metadata, dict), "its metadata are not an object")
+    if "arrays" not in metadata:  # it is of `checked_files`, and so of another kind
+        return header, metadata, 8 + length
     sealed = metadata.pop("sha256", None)
     emptied = header | {"__metadata__": {ENTRY: ""}}
     _must(sealed == _signature(metadata, emptied), "its header does not match its checksum")
-    if version != readable:
-        raise _OtherKindError(
-            f"a {kind} of format {version}, written by driftline {metadata['driftline']}, and this version "
-            f"({driftline.__version__}) reads format {readable}: take that one, or delete it and begin anew"
-        )
     _must(text == _encoded(header), "its header has another form")
     return header, metadata, 8 + length
 

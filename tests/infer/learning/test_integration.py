@@ -9,8 +9,8 @@ from scipy import optimize, stats
 
 import driftline as dl
 from driftline.infer.learning import cover_points, covering, heights, integration, mixture
+from driftline.infer.mixture_quantiles import SCORES
 from driftline.infer.number_vector import Layout
-from driftline.intervals import SCORES
 from driftline.models.observations import observe
 from driftline.models.parameters import Support
 from support.calibration import fit_replicate

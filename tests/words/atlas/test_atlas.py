@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from scipy.stats import chi2, norm
 
+from driftline.words.atlas import pictures
 from driftline.words.atlas.atlas import Atlas
 from driftline.words.atlas.change import common_map
-from driftline.words.evaluation import figures
-from driftline.words.evaluation.figures import draw_similarity
+from driftline.words.atlas.pictures import draw_similarity
 from driftline.words.paths.long_steps import forward
 from driftline.words.paths.paths import Paths
 from support.atlases import DRIFT, SCALE, dense_prior, known_atlas
@@ -295,9 +295,9 @@ def test_pictures_print_what_they_call_hardly_used(atlas):
     rare = np.zeros(60, np.int64)
     rare[30] = 3
     pair = dataclasses.replace(many, dates=steps, a_occurrences=rare, b_occurrences=rare)
-    np.testing.assert_array_equal(np.flatnonzero(figures._in_use(pair)), np.arange(27, 34))
-    assert figures._around([pair]) == "within 3 steps of that date"
-    assert figures._around([many]) == "within 1 step of that date"
+    np.testing.assert_array_equal(np.flatnonzero(pictures._in_use(pair)), np.arange(27, 34))
+    assert pictures._around([pair]) == "within 3 steps of that date"
+    assert pictures._around([many]) == "within 1 step of that date"
 
 
 def test_words_do_not_take_the_place_of_columns(atlas):

@@ -6,12 +6,12 @@ from driftline.words.atlas.change import (
     CommonMap,
     Displacements,
     common_map,
-    common_rotation,
     displacements,
     log_bayes_factors,
     mixed,
     probability_of_change,
 )
+from driftline.words.paths.rotation import common_rotation
 from support.atlases import procrustes
 
 

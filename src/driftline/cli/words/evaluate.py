@@ -93,8 +93,8 @@ def _evaluate(arguments, counts, options, table, picture):
 
 def _prepare(arguments, table):
     """The counts, and the options of `words.evaluate`; what would stop it is refused now."""
+    from driftline.report.pictures import new_figure
     from driftline.words.evaluation.evaluate import check_steps, settings_of_each
-    from driftline.words.evaluation.figures import new_figure
     from driftline.words.evaluation.scores import check_scores
 
     new_figure()  # says what is missing before the work and not after it
@@ -128,7 +128,7 @@ def _check_folder(out, counts):
 
 
 def _make(folder):
-    from driftline.words.texts.streams import explained
+    from driftline.storage.explained_errors import explained
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

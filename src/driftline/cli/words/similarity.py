@@ -30,7 +30,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print a table of at most some dates; draw all of them if asked to."""
     from driftline import words
-    from driftline.words.evaluation.figures import draw_similarity
+    from driftline.words.atlas.pictures import draw_similarity
 
     if arguments.plot is not None:
         check_out(arguments.plot, [arguments.atlas], "similarity.png")

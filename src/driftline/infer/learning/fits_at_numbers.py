@@ -19,7 +19,6 @@ from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.parameters import with_values
 
-SIDE_BY_SIDE = 50  # series of a panel that are fitted at the same time, while they stay in the cache
 # Fits side by side save calls as long as they stay in the cache; a few long ones are faster one by one.
 NUMBERS_AT_ONCE, FEW = 1 << 15, 8
 
@@ -59,7 +58,7 @@ def fit_at(raw, q, template, observations, layout, tolerance, limit) -> Fitted:
         return state.elbo, jax.grad(expected)(raw), state.q, state.rise
 
     if is_panel(q, template):
-        many = min(len(q.mean), SIDE_BY_SIDE)
+        many = min(len(q.mean), threads.SIDE_BY_SIDE)
         elbos, slopes, q, rises = jax.lax.map(fit_path, (q, observations), batch_size=many)
         elbo, slope, rise = jnp.sum(elbos), jnp.sum(slopes, axis=0), jnp.max(rises)
     else:
@@ -103,7 +102,7 @@ def _fit_apart(raws, q, template, observations, layout, tolerance, limit):
         raw, q, observations = own
         return fit_at(raw, q, template, observations, layout, tolerance, limit)
 
-    return jax.lax.map(one, (raws, q, observations), batch_size=min(len(raws), SIDE_BY_SIDE))
+    return jax.lax.map(one, (raws, q, observations), batch_size=min(len(raws), threads.SIDE_BY_SIDE))
 
 
 def _as_numpy(fitted):

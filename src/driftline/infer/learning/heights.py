@@ -11,7 +11,7 @@ import numpy as np
 from driftline.families import BlockGaussMarkov, GaussMarkov
 from driftline.infer import threads
 from driftline.infer.expectation import moments, standard_deviations
-from driftline.infer.learning.fits_at_numbers import SIDE_BY_SIDE, at_once, fit_at, is_panel
+from driftline.infer.learning.fits_at_numbers import at_once, fit_at, is_panel
 from driftline.infer.sampling import particles
 from driftline.infer.skewed_marginals import is_tilted, tilted
 from driftline.models.parameters import with_values
@@ -107,7 +107,7 @@ def _gap(model, q, observations):
     """
     if is_panel(q, model):
         gaps, largest = jax.lax.map(
-            lambda pair: _gap(model, *pair), (q, observations), batch_size=SIDE_BY_SIDE
+            lambda pair: _gap(model, *pair), (q, observations), batch_size=threads.SIDE_BY_SIDE
         )
         return jnp.sum(gaps), jnp.max(largest)
     if is_tilted(model):

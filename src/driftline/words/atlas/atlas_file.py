@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftline.storage import mapped_files
+from driftline.storage.explained_errors import explained
+from driftline.storage.kinds import FileKind
 from driftline.words.atlas.checks import DTYPES, PARTS, SIDES, check, look
 from driftline.words.paths.knots import Knots
 from driftline.words.paths.long_steps import forward
 from driftline.words.paths.paths import Paths
 from driftline.words.paths.priors import Drift
-from driftline.words.texts.streams import explained
 
 if TYPE_CHECKING:
     from driftline.words.atlas.atlas import Atlas
 
-KIND, VERSION = "word-atlas", 2
+KIND = FileKind("word-atlas", 2, "an atlas of words", "`driftline words fit`, or `save` of an atlas,")
 EPOCH = np.datetime64("1970-01-01", "D")
 
 
@@ -66,7 +67,7 @@ def save(atlas: "Atlas", path: str | os.PathLike) -> None:
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"the atlas is not sound ({error}), so {os.fspath(path)} is not written") from error
     try:
-        mapped_files.write(path, KIND, VERSION, arrays, facts)
+        mapped_files.write(path, KIND, arrays, facts)
     except OSError as error:
         raise explained(error, f"could not write {os.fspath(path)}", "choose another place") from error
 
@@ -78,7 +79,7 @@ def read(path: str | os.PathLike, *, verify: bool = True) -> dict[str, Any]:
         path: Where it is.
         verify: Whether to compare all checksums, and to look at all numbers.
     """
-    arrays, facts = mapped_files.read(path, KIND, VERSION, verify=verify, inspect=look)
+    arrays, facts = mapped_files.read(path, KIND, verify=verify, inspect=look)
     try:
         check(arrays, facts)
         return _built(arrays, facts)

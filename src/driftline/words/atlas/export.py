@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftline.storage.checked_files import replacing
-from driftline.words.texts.streams import explained
+from driftline.storage.explained_errors import explained
 
 if TYPE_CHECKING:
     from driftline.words.atlas.atlas import Atlas

@@ -9,7 +9,6 @@ from driftline.words.atlas.answers import Changed, Neighbors
 from driftline.words.atlas.change import (
     Displacements,
     common_map,
-    common_rotation,
     displacements,
     log_bayes_factors,
     mixed,
@@ -17,6 +16,7 @@ from driftline.words.atlas.change import (
 )
 from driftline.words.atlas.cosines import Band, Gaussian, band, cosines
 from driftline.words.atlas.distances import Moved, distance_band, moved
+from driftline.words.paths.rotation import common_rotation
 
 if TYPE_CHECKING:
     from driftline.words.atlas.atlas import Atlas

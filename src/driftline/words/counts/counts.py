@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from driftline.storage import checked_files as files
+from driftline.storage.explained_errors import explained
+from driftline.storage.kinds import FileKind
 from driftline.words.counts.checks import DTYPES, PART_STEP, check
 from driftline.words.counts.step_counts import StepCounts, mirrored
 from driftline.words.counts.step_parts import Parts, permuted_steps, put_together
-from driftline.words.texts.streams import explained
 
-KIND, VERSION = "word-counts", 1
+KIND = FileKind("word-counts", 1, "counts of words", "`driftline words count`, or `save` of counts,")
 NAMED = 3  # files that were not read and are named
 EPOCH = np.datetime64("1970-01-01", "D")
 COUNTED = tuple(name for name in DTYPES if name != "days")
@@ -144,7 +145,7 @@ class Counts:
             "provenance": self.provenance,
         }
         try:
-            files.write(path, KIND, VERSION, arrays, facts)
+            files.write(path, KIND, arrays, facts)
         except OSError as error:
             raise explained(error, f"could not write {os.fspath(path)}", "choose another place") from error
 
@@ -184,7 +185,7 @@ def _unread(provenance):
 
 def load_counts(path: str | os.PathLike) -> Counts:
     """Read counts that `Counts.save` wrote; a damaged or inconsistent file is refused."""
-    arrays, facts = files.read(path, KIND, VERSION)
+    arrays, facts = files.read(path, KIND)
     try:
         check(arrays, facts)
         return _built(arrays, facts)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from driftline.storage.explained_errors import explained
 from driftline.words.texts.passages import Encoded
-from driftline.words.texts.streams import explained
 
 REMEDY = "free some space there, or name another folder in the environment variable TMPDIR"
 DTYPES = {

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from driftline.storage import checked_files as files
+from driftline.storage.explained_errors import explained
 from driftline.words.evaluation.score_files import opened, sealed
-from driftline.words.texts.streams import explained
 
 TASKS = {
     "sgi": "from the step before",
@@ -157,7 +157,7 @@ class Evaluation:
             path: Its name.
             beside: Dates and scores of some of the methods as published, drawn dashed.
         """
-        from driftline.words.evaluation.figures import draw_scores
+        from driftline.words.evaluation.pictures import draw_scores
 
         draw_scores(self, path, beside)
 

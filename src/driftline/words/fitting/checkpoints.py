@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from driftline.storage import mapped_files
+from driftline.storage.explained_errors import explained
+from driftline.storage.kinds import FileKind
 from driftline.words.fitting.checkpoint_checks import check
 from driftline.words.fitting.problem import Problem
-from driftline.words.texts.streams import explained
 
-KIND, VERSION = "word-fit", 4
+KIND = FileKind("word-fit", 4, "an unfinished fit of words", "an interrupted fit")
 
 
 def write(
@@ -24,7 +25,7 @@ def write(
     }
     facts = {"fingerprint": problem.fingerprint, "done": done, "history": history}
     try:
-        mapped_files.write(path, KIND, VERSION, arrays, facts)
+        mapped_files.write(path, KIND, arrays, facts)
     except OSError as error:
         what = f"could not save the fit to {os.fspath(path)}"
         raise explained(error, what, "name another place with checkpoint=") from error
@@ -32,7 +33,7 @@ def write(
 
 def read(path: str | os.PathLike, problem: Problem) -> tuple[dict[str, Any], int, list[dict[str, Any]]]:
     """The state, how many passes it has behind it, and their history; of this very fit, or an error."""
-    arrays, facts = mapped_files.read(path, KIND, VERSION)
+    arrays, facts = mapped_files.read(path, KIND)
     if not isinstance(facts, dict) or facts.get("fingerprint") != problem.fingerprint:
         raise ValueError(
             f"{os.fspath(path)} is a checkpoint of another fit: its counts, settings or held-out steps "

@@ -1,6 +1,7 @@
 """Several fits of the same counts, from different seeds: the best of them, and how far they agree."""
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,15 +11,17 @@ from driftline.words.atlas.agreement import agreement as agreement
 from driftline.words.atlas.agreement import compared, sketch
 from driftline.words.atlas.atlas import Atlas
 from driftline.words.counts.counts import Counts
-from driftline.words.fitting import training
 
 
-def fit_seeds(counts: Counts, seeds: int = 3, *, seed: int = 0, **options: Any) -> tuple[Atlas, dict]:
+def fit_seeds(
+    fit: Callable[..., Atlas], counts: Counts, seeds: int = 3, *, seed: int = 0, **options: Any
+) -> tuple[Atlas, dict]:
     """The fit with the highest ELBO of several, and how far they agree; see `agreement`.
 
     Point estimates have no ELBO, and then it is the first. No more than two fits are held at a time.
 
     Args:
+        fit: `words.fit`.
         counts: From `words.count`.
         seeds: How many fits, at least two.
         seed: Seed of the first; the others have the next ones.
@@ -34,7 +37,7 @@ def fit_seeds(counts: Counts, seeds: int = 3, *, seed: int = 0, **options: Any) 
         )
     best, sketches = None, []
     for one in each:
-        atlas = training.fit(counts, **one)
+        atlas = fit(counts, **one)
         sketches.append(sketch(atlas))
         best = atlas if best is None else _better(best, atlas)
     assert best is not None

@@ -15,13 +15,13 @@ import jax.random as jr
 import numpy as np
 
 from driftline.infer.bbvi import adam
-from driftline.words.atlas.change import common_rotation
 from driftline.words.fitting import likelihood
 from driftline.words.fitting.failures import diverged
 from driftline.words.fitting.likelihood import Batch, Moments
 from driftline.words.fitting.problem import Problem
 from driftline.words.fitting.verdict import Verdict
 from driftline.words.paths.priors import carry, years
+from driftline.words.paths.rotation import common_rotation
 from driftline.words.settings import Settings
 
 FAST_RATE, PAPER_RATE = 0.1, 1e-2  # in standard deviations of the prior, and as published

@@ -21,6 +21,7 @@ from driftline.words.fitting.held_out import held_out_steps, interpolated_scores
 from driftline.words.fitting.problem import Problem
 from driftline.words.fitting.progress import FitProgress, FitReporter
 from driftline.words.fitting.published import PublishedSmoother
+from driftline.words.fitting.seeds import fit_seeds
 from driftline.words.fitting.smoothing import Smoother
 from driftline.words.fitting.stepwise import Stepwise
 from driftline.words.fitting.verdict import Verdict
@@ -143,9 +144,7 @@ def fit(
 
 def _several(counts, seeds, options):
     """The best of several fits, which says how far they agree."""
-    from driftline.words.fitting.seeds import fit_seeds  # which uses `fit`
-
-    atlas, agreed = fit_seeds(counts, seeds, **options)
+    atlas, agreed = fit_seeds(fit, counts, seeds, **options)
     return dataclasses.replace(atlas, provenance=atlas.provenance | {"seeds": agreed})
 
 

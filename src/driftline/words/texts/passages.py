@@ -1,12 +1,12 @@
 """From groups of texts to arrays of word numbers: the work that several processes can share."""
 
 import dataclasses
+import hashlib
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 import numpy as np
 
-from driftline.words.counts.dealing import hands
 from driftline.words.texts.tokens import MARK, Tokeniser
 
 
@@ -116,3 +116,18 @@ def pair_units(window: int) -> tuple[tuple[int, ...], int]:
     depend on their order, so that buffers and processes cannot change a bit.
     """
     return tuple(range(window, 0, -1)), window
+
+
+def hands(texts: Iterable[str], parts: int) -> np.ndarray:
+    """Part of its step, 0 to `parts` - 1, that each text is dealt into.
+
+    It follows from the text alone, so that neither files, buffers nor processes have a say; and texts that
+    are the same word for word, which are no independent evidence, stay together.
+    """
+    return np.array([_hash(text) % parts for text in texts], np.int32)
+
+
+def _hash(text):
+    # Half of a surrogate pair is no character, but may stand in a text.
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")

@@ -8,8 +8,9 @@ import weakref
 from pathlib import Path
 from typing import Any
 
+from driftline.storage.explained_errors import explained
 from driftline.words.texts import streams
-from driftline.words.texts.streams import Limits, Tally, explained
+from driftline.words.texts.streams import Limits, Tally
 
 STANDARD_INPUT = "-"
 DEVICES = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")

@@ -2,7 +2,6 @@
 
 import codecs
 import dataclasses
-import errno
 import hashlib
 import os
 import zlib
@@ -234,11 +233,3 @@ def _unzstd(metered, name):
                 piece = frame.unused_data
     if not frame.eof:
         raise _damaged(name, "it ends too early")
-
-
-def explained(error: OSError, what: str, remedy: str) -> OSError:
-    """An error of the operating system with the place and a remedy; the same kind, the same number."""
-    reason = error.strerror or str(error)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        reason = "the disk is full"
-    return type(error)(error.errno, f"{what}: {reason}; {remedy}")

@@ -3,7 +3,8 @@ import dataclasses
 import numpy as np
 import pytest
 
-from driftline.words.evaluation.figures import draw_scores, draw_similarity
+from driftline.words.atlas.pictures import draw_similarity
+from driftline.words.evaluation.pictures import draw_scores
 from driftline.words.evaluation.scores import Evaluation, Scores
 from support.atlases import known_atlas
 

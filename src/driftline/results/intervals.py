@@ -4,11 +4,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-# Those that are usually asked for, so that nothing is interpolated there; files of posteriors hold a row
-# of quantiles for each end, so a change here is a new version of their format.
-TABULATED = (0.25, 0.5, 0.68, 0.8, 0.9, 0.95, 0.99, 0.999, 0.99999)
-_UPPER = np.array([NormalDist().inv_cdf(0.5 + 0.5 * probability) for probability in TABULATED])
-SCORES = np.concatenate([-_UPPER[::-1], [0.0], _UPPER])  # their ends, for a standard normal
+from driftline.infer.mixture_quantiles import SCORES
 
 
 def central(

@@ -1,0 +1,29 @@
+from driftline.families import BlockGaussMarkov as BlockGaussMarkov
+from driftline.families import FullRank as FullRank
+from driftline.families import GaussMarkov as GaussMarkov
+from driftline.families import MeanField as MeanField
+from driftline.fitting import fit as fit
+from driftline.infer.failures import DivergenceError as DivergenceError
+from driftline.loading import load as load
+from driftline.models import AR1 as AR1
+from driftline.models import Bernoulli as Bernoulli
+from driftline.models import Binomial as Binomial
+from driftline.models import Categorical as Categorical
+from driftline.models import Diffusion as Diffusion
+from driftline.models import Gaussian as Gaussian
+from driftline.models import Likelihood as Likelihood
+from driftline.models import LogVolatility as LogVolatility
+from driftline.models import MarkovPrior as MarkovPrior
+from driftline.models import Model as Model
+from driftline.models import NegativeBinomial as NegativeBinomial
+from driftline.models import OrnsteinUhlenbeck as OrnsteinUhlenbeck
+from driftline.models import Poisson as Poisson
+from driftline.models import RandomWalk as RandomWalk
+from driftline.models import StochasticVolatility as StochasticVolatility
+from driftline.models import StudentT as StudentT
+from driftline.models import learn as learn
+from driftline.results.panel import Panel as Panel
+from driftline.results.posterior import Posterior as Posterior
+from driftline.results.refined import Refined as Refined
+
+__version__: str
