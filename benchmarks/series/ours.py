@@ -13,7 +13,7 @@ from benchmarks.series.moments import observations_of
 from benchmarks.series.problem import Problem
 from driftline.infer import newton, start
 from driftline.infer.bbvi import optimise as bbvi
-from driftline.models.observations import pad
+from driftline.models.padding import pad
 
 MOST_ITERATIONS = 16
 WARM, LONG = 10, 40  # iterations of the two runs whose difference is the time of one

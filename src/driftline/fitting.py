@@ -6,6 +6,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from driftline.families.padding import cut
 from driftline.infer import newton
 from driftline.infer.bbvi import optimise as bbvi
 from driftline.infer.coupling import chosen_structure
@@ -16,7 +17,8 @@ from driftline.infer.progress import Reporter
 from driftline.infer.skewed_marginals import skewed_quantiles
 from driftline.infer.start import begin, starting_family, without_correlations
 from driftline.models.model import Model
-from driftline.models.observations import as_times, as_values, observe, pad
+from driftline.models.observations import as_times, as_values, observe
+from driftline.models.padding import pad
 from driftline.models.parameters import at_start, learnt, with_values
 from driftline.models.several_series import as_panel, is_panel
 from driftline.panel_fitting import fit_panel, learnt_numbers
@@ -180,14 +182,4 @@ def _run_learning(model, observations, structure, settings, progress, parameters
 def _cut(outcome, num_steps):
     """An outcome without the steps that filled the series up."""
     quantiles = None if outcome.quantiles is None else outcome.quantiles[:, :num_steps]
-    return dataclasses.replace(outcome, q=_first(outcome.q, num_steps), quantiles=quantiles)
-
-
-def _first(q, num_steps):
-    # In NumPy, and device_put: JAX would compile programs for every new length.
-    bands = (
-        np.asarray(q.mean)[:num_steps],
-        np.asarray(q.diag)[:num_steps],
-        np.asarray(q.upper)[: num_steps - 1],
-    )
-    return type(q)(*map(jax.device_put, bands))
+    return dataclasses.replace(outcome, q=cut(outcome.q, num_steps), quantiles=quantiles)

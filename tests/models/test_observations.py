@@ -9,7 +9,8 @@ import pytest
 
 import driftline as dl
 from driftline.models.likelihoods import is_per_step
-from driftline.models.observations import as_times, as_values, observe, pad
+from driftline.models.observations import as_times, as_values, observe
+from driftline.models.padding import pad
 from driftline.models.parameters import numbers_of
 
 EXPECTED = [1.0, np.nan, 3.0]

@@ -175,9 +175,10 @@ def test_permissions_of_a_new_file_follow_the_umask(path, mask):
 MEMORY = """
 import resource, sys
 import numpy as np
-from driftline.words.atlas import mapped
+from driftline.storage import mapped_files
+from driftline.storage.kinds import FileKind
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-arrays, _ = mapped.read(sys.argv[1], THING)
+arrays, _ = mapped_files.read(sys.argv[1], FileKind("thing", 1, "a thing", "`make`"))
 arrays["x"][12345]
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """

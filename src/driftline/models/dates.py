@@ -146,3 +146,17 @@ def _read_text(labels):
         raise ValueError(
             f"times are neither numbers nor dates: {error}; pass numbers, dates, or text like 2024-05-31"
         ) from error
+
+
+def median_gap(times: np.ndarray) -> Any:
+    """The usual length of a step, in the unit of the times: a gap that occurs, where times are whole."""
+    gaps = np.diff(times)
+    if len(gaps) == 0:
+        return np.timedelta64(1, "D") if times.dtype.kind == "M" else 1
+    middle = np.sort(gaps)[(len(gaps) - 1) // 2]
+    return middle if times.dtype.kind in "iuM" else float(np.median(gaps))
+
+
+def median_nanoseconds(gaps: np.ndarray) -> float:
+    """The usual length of a step between dates, which may lie between two that occur; a day for one step."""
+    return float(np.median(gaps)) if len(gaps) else in_nanoseconds(np.timedelta64(1, "D"))

@@ -9,16 +9,22 @@ import numpy as np
 from jaxtyping import Array, Bool, Float
 
 from driftline.models.checks import stretches_to
-from driftline.models.dates import as_labels, as_timedelta, gaps_in_nanoseconds, in_nanoseconds, index_times
+from driftline.models.dates import (
+    as_labels,
+    as_timedelta,
+    gaps_in_nanoseconds,
+    in_nanoseconds,
+    index_times,
+    median_nanoseconds,
+)
 from driftline.models.function_likelihood import Likelihood
 from driftline.models.likelihoods import (
     AbstractElementwise,
     AbstractLikelihood,
     Categorical,
     LogVolatility,
-    is_per_step,
 )
-from driftline.models.parameters import Learn, numbers_of
+from driftline.models.parameters import Learn
 from driftline.models.unreadable import refuse_unreadable
 
 SAME_TIME = 1e-9  # of a median gap, within which two times are one
@@ -115,7 +121,7 @@ def as_times(
                 f"time_unit={unit!r} is for dates, but times are numbers; divide the numbers instead"
             )
         return labels, gaps, None
-    length = _median(gaps) if unit is None else in_nanoseconds(unit)
+    length = median_nanoseconds(gaps) if unit is None else in_nanoseconds(unit)
     return labels, gaps / length, as_timedelta(length)
 
 
@@ -150,31 +156,6 @@ def observe(
     )
 
 
-def pad(observations: Observations, likelihood: AbstractLikelihood) -> Observations:
-    """Fill a series up to a power of two with steps that are cut off and not observed.
-
-    Series of similar length then share one compiled program. The extra steps take no part: an infinite
-    gap makes them independent standard normals, and they add nothing to the ELBO. A likelihood with numbers
-    for every single step, such as exposures, is left as it is.
-    """
-    num_steps = len(observations.values)
-    length = max(16, 1 << (num_steps - 1).bit_length())
-    if any(is_per_step(likelihood, leaf, observations.values) for leaf in numbers_of(likelihood)):
-        return observations
-    extra = length - num_steps
-
-    def filled(array, value):
-        array = np.asarray(array)
-        return jax.device_put(np.concatenate([array, np.broadcast_to(value, (extra, *array.shape[1:]))]))
-
-    values = np.asarray(observations.values)
-    return Observations(
-        filled(values, values[-1]),
-        filled(observations.observed, False),
-        filled(np.broadcast_to(observations.spacing, (num_steps - 1,)), np.inf),
-    )
-
-
 def merged(times: np.ndarray, new_times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All times in order, and the place of each; those that differ by rounding only are one."""
     both = np.concatenate([times, new_times])
@@ -202,10 +183,6 @@ def _numbers_one_by_one(x, error):
                 "a series holds numbers, with NaN or None where nothing was observed"
             ) from error
     return values
-
-
-def _median(gaps):
-    return float(np.median(gaps)) if len(gaps) else in_nanoseconds(np.timedelta64(1, "D"))
 
 
 def check_finite(labels: np.ndarray, what: str) -> None:

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from driftline.models.dates import as_timedelta, in_nanoseconds
+from driftline.linalg.lengths import panel_length
+from driftline.models.dates import as_timedelta, in_nanoseconds, median_nanoseconds
 from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood, LogVolatility
 from driftline.models.observations import Observations, as_times, as_values
 from driftline.models.parameters import numbers_of
@@ -80,7 +81,7 @@ def _in_one_unit(panel):
     gaps = [series.gaps * in_nanoseconds(series.unit) for series in dated]
     if not sum(map(len, gaps)):
         return panel
-    unit = as_timedelta(np.median(np.concatenate(gaps)))
+    unit = as_timedelta(median_nanoseconds(np.concatenate(gaps)))
     return [
         series if series.unit is None else _one(series.name, series.values, series.times, unit)
         for series in panel
@@ -113,7 +114,7 @@ def observe_panel(
     if isinstance(likelihood, AbstractElementwise) and any(map(np.ndim, numbers_of(likelihood))):
         raise ValueError("a likelihood with a number for every step is of no use to a panel; fit one by one")
     longest = max(len(series.values) for series in panel)
-    length = _roomy(longest)
+    length = panel_length(longest)
     values = np.full((len(panel), length), np.nan)
     gaps = np.full((len(panel), length - 1), np.inf)
     for i, series in enumerate(panel):
@@ -123,15 +124,6 @@ def observe_panel(
     missing = np.isnan(values)
     seen = np.take_along_axis(values, np.argmin(missing, axis=1)[:, None], axis=1)
     return Observations(*map(jax.device_put, (np.where(missing, seen, values), ~missing, gaps)))
-
-
-def _roomy(longest):
-    """A little more than the longest series, so that panels of about its length share one compilation.
-
-    Finer than the power of two of a single series, because every step costs as often as there are series.
-    """
-    grain = max(16, 1 << (longest - 1).bit_length()) // 16
-    return max(16, -(-longest // grain) * grain)
 
 
 def _check(panel, values, likelihood):

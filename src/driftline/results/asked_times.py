@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from driftline.models.dates import median_gap
 from driftline.models.model import Model
 from driftline.models.observations import as_labels, check_finite
 
@@ -49,15 +50,6 @@ def times_between(model: Model, own: np.ndarray, times: Any) -> np.ndarray:
             f"{new_times.min()}; ask for later times, or use OrnsteinUhlenbeck"
         )
     return new_times
-
-
-def median_gap(times: np.ndarray) -> Any:
-    """The usual length of a step."""
-    gaps = np.diff(times)
-    if len(gaps) == 0:
-        return np.timedelta64(1, "D") if times.dtype.kind == "M" else 1
-    middle = np.sort(gaps)[(len(gaps) - 1) // 2]
-    return middle if times.dtype.kind in "iuM" else float(np.median(gaps))
 
 
 def stored(times: np.ndarray, unit: np.timedelta64 | None) -> tuple[np.ndarray, dict[str, Any]]:

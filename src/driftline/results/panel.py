@@ -8,6 +8,7 @@ import jax
 import numpy as np
 
 from driftline.families import GaussMarkov
+from driftline.families.padding import cut
 from driftline.models.model import Model
 from driftline.models.parameters import with_values
 from driftline.models.several_series import Series
@@ -82,13 +83,8 @@ class Panel:
         series, num_steps = self.series[place], len(self.series[place].values)
         own = self.parameters if self.shared else self.parameters.get(name, {})
         converged = bool(self.converged_each[place])
-        bands = (
-            self.q.mean[place, :num_steps],
-            self.q.diag[place, :num_steps],
-            self.q.upper[place, : num_steps - 1],
-        )
         with jax.enable_x64(True):
-            q = GaussMarkov(*map(jax.device_put, bands))
+            q = cut(jax.tree.map(lambda leaf: leaf[place], self.q), num_steps)
         return Posterior(
             q=q,
             model=self._model_of(own),

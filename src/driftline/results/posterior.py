@@ -11,6 +11,7 @@ import jax.random as jr
 import numpy as np
 
 from driftline.families import AbstractFamily, BlockGaussMarkov, FullRank, GaussMarkov, MeanField
+from driftline.families.padding import fill
 from driftline.infer import newton
 from driftline.infer.judging.corrected_draws import corrected_sample
 from driftline.infer.judging.diagnosis import Diagnosis, Judged, diagnose
@@ -79,7 +80,7 @@ class Posterior:
     def __post_init__(self):
         num_steps = len(self.q.mean)
         with jax.enable_x64(True):
-            variances = np.asarray(_variances(_filled_up(self.q)))[:num_steps]
+            variances = np.asarray(_variances(fill(self.q)))[:num_steps]
         object.__setattr__(self, "mean", np.asarray(self.q.mean))
         object.__setattr__(self, "sd", np.sqrt(variances))
 
@@ -264,21 +265,6 @@ def _variances(q):
 @eqx.filter_jit
 def _draw(q, keys):
     return jax.vmap(lambda key: q.sample(key).path)(keys)
-
-
-def _filled_up(q):
-    """A family with cut-off steps up to a power of two, so that similar lengths share one compilation."""
-    if isinstance(q, FullRank):
-        return q
-    extra = max(16, 1 << (len(q.mean) - 1).bit_length()) - len(q.mean)
-
-    def one(leaf):
-        filling = np.zeros((extra, *leaf.shape[1:]))
-        if leaf is q.diag:
-            filling += np.eye(leaf.shape[1]) if isinstance(q, BlockGaussMarkov) else 1.0
-        return np.concatenate([np.asarray(leaf), filling])
-
-    return jax.tree.map(one, q)
 
 
 _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")

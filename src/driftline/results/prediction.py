@@ -23,7 +23,8 @@ from driftline.infer.observation_density import log_marginal
 from driftline.infer.start import begin, starting_family
 from driftline.models.likelihoods import is_per_step
 from driftline.models.model import Model
-from driftline.models.observations import as_numbers, as_times, merged, observe, pad
+from driftline.models.observations import as_numbers, as_times, merged, observe
+from driftline.models.padding import pad
 from driftline.models.parameters import numbers_of, with_values
 from driftline.results.intervals import central
 from driftline.results.learnt_number import LearntNumber
