@@ -11,6 +11,7 @@ from driftline.storage import checked_files
 # Each kind of file by its name, and what opens it; imported when it is needed, since some need JAX.
 OPENERS = {
     "posterior": ("driftline.results.posterior", "load"),
+    "panel": ("driftline.results.panel_file", "load"),
     "refined": ("driftline.results.refined", "load"),
     "word-counts": ("driftline.words.counts.counts", "load_counts"),
     "word-atlas": ("driftline.words.atlas.atlas", "load"),
@@ -19,7 +20,7 @@ OPENERS = {
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Read what `save` wrote: a posterior, refined or not, counts of words, an atlas, or scores of methods.
+    """Read what `save` wrote: a posterior, a panel, counts of words, an atlas, or scores of methods.
 
     A damaged or inconsistent file is refused.
     """

@@ -3,7 +3,6 @@
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from driftline.infer import newton
@@ -59,9 +58,9 @@ def _with_fixed_numbers(model, series, observations, settings, progress):
         )
     missed = int((~fits.converged).sum())
     message = f"{missed} series not converged" if missed else "all converged"
-    return _panel(
-        model, series, fits.q, fits.variances, fits.elbo, fits.converged, fits.iterations, {},
-        shared=False, message=message,
+    return Panel.assembled(
+        model=model, series=series, q=fits.q, elbos=fits.elbo, converged=fits.converged,
+        iterations=fits.iterations, parameters={}, shared=False, message=message, quantiles=None,
     )  # fmt: skip
 
 
@@ -78,12 +77,13 @@ def _with_shared_numbers(model, series, observations, settings, progress, parame
     numbers = learnt_numbers(model, learning)
     fixed = with_values(model, {place: number.mean for place, number in numbers.items()})
     fits = side_by_side.maximise(fixed, observations, settings, Reporter("newton", len(series), False))
-    q, outcome = learning.outcome.q, learning.outcome
-    variances = side_by_side.variances(q)
+    outcome = learning.outcome
     # A series' own ELBO is that at the means of the numbers; only their sum takes part in learning them.
-    return _panel(
-        fixed, series, q, variances, fits.elbo, fits.converged & outcome.converged, fits.iterations, numbers,
-        shared=True, message=outcome.message, quantiles=outcome.quantiles,
+    return Panel.assembled(
+        model=fixed, series=series, q=outcome.q, elbos=fits.elbo,
+        converged=fits.converged & outcome.converged, iterations=fits.iterations, parameters=numbers,
+        shared=True, message=outcome.message,
+        quantiles=None if outcome.quantiles is None else outcome.quantiles.swapaxes(1, 2),
     )  # fmt: skip
 
 
@@ -102,36 +102,14 @@ def _with_numbers_of_their_own(model, series, observations, settings, progress, 
         interrupted |= learning.interrupted
         numbers[one.name] = learnt_numbers(model, learning)
     q = jax.tree.map(lambda *leaves: np.stack(leaves), *(outcome.q for outcome in outcomes))
-    variances = side_by_side.variances(q)
     tables = [outcome.quantiles for outcome in outcomes if outcome.quantiles is not None]
     converged = np.array([outcome.converged for outcome in outcomes])
     missed = int((~converged).sum())
     ending = "interrupted, " if interrupted else ""
-    return _panel(
-        model, series, q, variances, np.array([outcome.elbo for outcome in outcomes]), converged,
-        np.array([outcome.iterations for outcome in outcomes]), numbers, shared=False,
+    return Panel.assembled(
+        model=model, series=series, q=q, elbos=np.array([outcome.elbo for outcome in outcomes]),
+        converged=converged, iterations=np.array([outcome.iterations for outcome in outcomes]),
+        parameters=numbers, shared=False,
         message=f"{ending}{missed} series not converged" if missed else "all converged",
-        quantiles=np.stack(tables, axis=1) if len(tables) == len(series) else None,
+        quantiles=np.stack(tables, axis=2) if len(tables) == len(series) else None,
     )  # fmt: skip
-
-
-def _panel(
-    model, series, q, variances, elbos, converged, iterations, numbers, *, shared, message, quantiles=None
-) -> Panel:
-    lengths = np.array([len(one.values) for one in series])
-    inside = np.arange(lengths.max())[:, None] < lengths
-    mean, sd = (np.asarray(part).T[: lengths.max()] for part in (q.mean, jnp.sqrt(variances)))
-    return Panel(
-        model=model,
-        series=series,
-        q=jax.tree.map(np.asarray, q),
-        elbos=np.asarray(elbos),
-        converged_each=np.asarray(converged),
-        iterations_each=np.asarray(iterations),
-        parameters=numbers,
-        shared=shared,
-        message=message,
-        mean=np.where(inside, mean, np.nan),
-        sd=np.where(inside, sd, np.nan),
-        quantiles=None if quantiles is None else quantiles.swapaxes(1, 2)[:, : lengths.max()],
-    )

@@ -246,3 +246,42 @@ def test_climbs_of_many_series_do_not_depend_on_each_other():
         )
         np.testing.assert_allclose(together.mean[:, i], alone.mean[:, 0], rtol=1e-6)
     assert len(set(together.iterations_each)) > 1
+
+
+@pytest.mark.parametrize("parameters", ["integrate", "maximise"])
+@pytest.mark.parametrize("shared", [True, False])
+def test_a_panel_is_read_back_as_it_was(tmp_path, shared, parameters):
+    rng = np.random.default_rng(3)
+    series = {"north": rng.poisson(3.0, 30).astype(float), 7: rng.poisson(5.0, 20).astype(float)}
+    series["north"][4] = np.nan
+    dates = {name: np.datetime64("2020-01-01") + np.arange(len(each)) for name, each in series.items()}
+    model = dl.Model(dl.RandomWalk(dl.learn(0.1), initial_mean=1.0), dl.Poisson())
+    panel = dl.fit(model, series, times=dates, shared=shared, parameters=parameters, progress=False)
+    panel.save(tmp_path / "panel")
+    again = dl.load(tmp_path / "panel")
+    assert again.names == panel.names
+    assert (again.message, again.shared, again.elbo) == (panel.message, panel.shared, panel.elbo)
+    for found, wanted in zip(again.interval(0.8), panel.interval(0.8), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-12)
+    for name in panel:
+        one, other = again[name], panel[name]
+        np.testing.assert_array_equal(one.times, other.times)
+        np.testing.assert_array_equal(
+            one.parameters["prior.scale"].values, other.parameters["prior.scale"].values
+        )
+        np.testing.assert_allclose(one.forecast(2).mean, other.forecast(2).mean, rtol=1e-10)
+
+
+def test_a_panel_of_fixed_numbers_and_plain_times_is_read_back(tmp_path):
+    panel = dl.fit(dl.Model(dl.RandomWalk(0.3), dl.Gaussian(0.5)), np.arange(12.0).reshape(6, 2))
+    panel.save(tmp_path / "panel")
+    again = dl.load(tmp_path / "panel")
+    np.testing.assert_array_equal(again.mean, panel.mean)
+    np.testing.assert_array_equal(again[1].times, panel[1].times)
+
+
+def test_names_that_a_file_does_not_keep_are_refused(tmp_path):
+    panel = dl.fit(dl.Model(dl.RandomWalk(0.3), dl.Gaussian(0.5)), {("a", 1): [1.0, 2.0]})
+    with pytest.raises(TypeError, match=r"\('a', 1\) has a name that a file does not keep"):
+        panel.save(tmp_path / "panel")
+    assert list(tmp_path.iterdir()) == []

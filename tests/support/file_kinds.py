@@ -11,7 +11,7 @@ import numpy as np
 
 import driftline as dl
 from driftline import words
-from driftline.results import posterior, refined
+from driftline.results import panel_file, posterior, refined
 from driftline.results.refined import Refined
 from driftline.storage import checked_files as files
 from driftline.storage import mapped_files
@@ -101,6 +101,19 @@ def _use_posterior(post):
         number.interval(0.8)
 
 
+def _panel(shared):
+    model = dl.Model(dl.RandomWalk(dl.learn(0.5)), dl.Gaussian(0.3))
+    series = {"a": [1.0, np.nan, 2.0, 1.5], 7: [0.5, 0.0]}
+    times = {"a": DAYS, 7: DAYS[:2]}
+    return dl.fit(model, series, times=times, shared=shared, parameters="maximise", progress=False)
+
+
+def _use_panel(panel):
+    repr(panel), panel.interval(0.9)
+    for name in panel:
+        _use_posterior(panel[name])
+
+
 def _counts(parts=1):
     return words.count(small_texts(3, many=4), 8, parts=parts, step="year", progress=False)
 
@@ -181,6 +194,10 @@ KINDS = {
         _save_itself, dl.load, _use_posterior, **OF_POSTERIORS,
     ),
     "refined": Kind(_refined, _save_itself, dl.load, _use_refined, **_in_files(refined.KIND)),
+    "panel": Kind(lambda: _panel(True), _save_itself, dl.load, _use_panel, **_in_files(panel_file.KIND)),
+    "panel with numbers of each": Kind(
+        lambda: _panel(False), _save_itself, dl.load, _use_panel, **_in_files(panel_file.KIND)
+    ),
     "counts": Kind(_counts, _save_itself, words.load_counts, _use_counts, **OF_COUNTS),
     "counts in parts": Kind(
         lambda: _counts(3), _save_itself, words.load_counts, _use_counts, **OF_COUNTS

@@ -1,6 +1,7 @@
 """What a fit of many series returns."""
 
 import dataclasses
+import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,11 +10,13 @@ import numpy as np
 
 from driftline.families import GaussMarkov
 from driftline.families.padding import cut
+from driftline.infer.side_by_side import variances
 from driftline.models.model import Model
 from driftline.models.parameters import with_values
 from driftline.models.several_series import Series
 from driftline.results.intervals import central
 from driftline.results.learnt_number import LearntNumber
+from driftline.results.panel_file import save
 from driftline.results.posterior import Posterior
 
 
@@ -22,7 +25,8 @@ class Panel:
     """The posteriors of many series; `panel[name]` is the one of a single series.
 
     Attributes:
-        model: The model; learnt numbers that the series share have their posterior means.
+        model: The model; learnt numbers that the series share have their posterior means. None if it was
+            loaded from a file and had functions of the user's.
         series: The series themselves.
         q: The fitted families, with a leading axis for the series, filled up to a common length.
         elbos: ELBO of every series.
@@ -36,7 +40,7 @@ class Panel:
         quantiles: As of a `Posterior`, with axes for scores, steps and series; None for normal marginals.
     """
 
-    model: Model
+    model: Model | None
     series: list[Series]
     q: GaussMarkov
     elbos: np.ndarray
@@ -48,6 +52,42 @@ class Panel:
     mean: np.ndarray
     sd: np.ndarray
     quantiles: np.ndarray | None
+
+    @classmethod
+    def assembled(
+        cls,
+        *,
+        model: Model | None,
+        series: list[Series],
+        q: Any,
+        elbos: Any,
+        converged: Any,
+        iterations: Any,
+        parameters: dict[Any, Any],
+        shared: bool,
+        message: str,
+        quantiles: np.ndarray | None,
+    ) -> "Panel":
+        """A panel of fits that are filled up to a common length, cut back; see the attributes."""
+        lengths = np.array([len(one.values) for one in series])
+        inside = np.arange(lengths.max())[:, None] < lengths
+        with jax.enable_x64(True):
+            sd = np.sqrt(np.asarray(variances(q)))
+        mean, sd = (np.asarray(part).T[: lengths.max()] for part in (q.mean, sd))
+        return cls(
+            model=model,
+            series=series,
+            q=jax.tree.map(np.asarray, q),
+            elbos=np.asarray(elbos),
+            converged_each=np.asarray(converged),
+            iterations_each=np.asarray(iterations),
+            parameters=parameters,
+            shared=shared,
+            message=message,
+            mean=np.where(inside, mean, np.nan),
+            sd=np.where(inside, sd, np.nan),
+            quantiles=None if quantiles is None else quantiles[:, : lengths.max()],
+        )
 
     @property
     def names(self) -> list[Any]:
@@ -102,7 +142,9 @@ class Panel:
             quantiles=None if self.quantiles is None else self.quantiles[:, :num_steps, place],
         )
 
-    def _model_of(self, own: dict[str, LearntNumber]) -> Model:
+    def _model_of(self, own: dict[str, LearntNumber]) -> Model | None:
+        if self.model is None:
+            return None
         return with_values(self.model, {place: number.mean for place, number in own.items()})
 
     def interval(self, probability: float = 0.9) -> tuple[np.ndarray, np.ndarray]:
@@ -114,6 +156,10 @@ class Panel:
         from driftline.report.frame import panel_frame
 
         return panel_frame(self, probability)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write everything to one file that `dl.load` reads; a model with functions is left out."""
+        save(self, path)
 
     def __repr__(self):
         return f"Panel({len(self)} series, ELBO {self.elbo:.3f}, {self.message})"
