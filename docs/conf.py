@@ -46,7 +46,10 @@ nitpicky = True
 nitpick_ignore_regex = [
     ("py:.*", r"(?!driftline\b).*"),
     # Parts of public objects that are not for users; signatures name them.
-    ("py:class", r"driftline\..*\.(AbstractFamily|Draw|Drift|Knots|Learn|LineParser|Negatives|Parts|Paths|Reader|Support)"),
+    (
+        "py:class",
+        r"driftline\..*\.(AbstractFamily|Draw|Drift|Knots|Learn|LineParser|Negatives|Parts|Paths|Reader|Support)",
+    ),
 ]
 
 html_theme = "furo"

@@ -1,4 +1,4 @@
-"""Docstrings are written to be read in a terminal; this turns their code and formulas into what Sphinx reads."""
+"""Docstrings are written for a terminal; this turns their code and formulas into what Sphinx reads."""
 
 import re
 

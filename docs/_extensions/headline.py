@@ -3,10 +3,12 @@
 import re
 from pathlib import Path
 
-from benchmark_tables import stored
+from stored_results import stored
 
 README = Path(__file__).parents[2] / "README.md"
-BETWEEN = re.compile(r"(<!-- headline: made by docs/_extensions/headline.py -->\n).*?(<!-- end -->)", re.DOTALL)
+BETWEEN = re.compile(
+    r"(<!-- headline: made by docs/_extensions/headline.py -->\n).*?(<!-- end -->)", re.DOTALL
+)
 SERIES = "S&P 500, T = 5,030"
 CONTESTANTS = {  # as they are called in the results, and here
     "driftline newton": "**driftline**, `dl.fit`",

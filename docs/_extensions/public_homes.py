@@ -63,7 +63,9 @@ def public_place(domain, target: str) -> str | None:
     """Where the object with that last name is documented, if there is one."""
     last = target.rpartition(".")[2]
     places = [place for place, entry in domain.objects.items() if place.rpartition(".")[2] == last]
-    places = [place for place in places if domain.objects[place].objtype in ("class", "function", "exception")]
+    places = [
+        place for place in places if domain.objects[place].objtype in ("class", "function", "exception")
+    ]
     return places[0] if len(places) == 1 else None
 
 
@@ -75,9 +77,7 @@ def resolve(app, env, node, contnode):
     place = public_place(domain, node["reftarget"])
     if place is None:
         return None
-    return domain.resolve_xref(
-        env, node["refdoc"], app.builder, "obj", place, node, contnode
-    )
+    return domain.resolve_xref(env, node["refdoc"], app.builder, "obj", place, node, contnode)
 
 
 def setup(app):

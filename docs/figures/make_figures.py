@@ -32,15 +32,22 @@ def coal():
 
 def draw_coal(post, ahead, seen, ink, paper, blue, orange):
     """One picture in the given colours."""
-    colours = {name: ink for name in ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")}
+    colours = {
+        name: ink
+        for name in ("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color")
+    }
     with mpl.rc_context(colours | {"figure.facecolor": paper, "axes.facecolor": paper, "font.size": 11}):
         figure, ax = plt.subplots(figsize=(9, 3.9), layout="constrained")
-        ax.vlines(post.times, 0, post.values, color=ink, alpha=0.3, linewidth=2.6, label="disasters", zorder=0)
+        ax.vlines(
+            post.times, 0, post.values, color=ink, alpha=0.3, linewidth=2.6, label="disasters", zorder=0
+        )
         for each, colour, name in ((post, blue, "rate, 90 % band"), (ahead, orange, "forecast of the rate")):
             lower, upper = each.interval(0.9)
             ax.fill_between(each.times, np.exp(lower), np.exp(upper), color=colour, alpha=0.3, linewidth=0)
             ax.plot(each.times, np.exp(each.mean), color=colour, linewidth=2.0, label=name)
-        ax.plot(ahead.times, seen[1], ":", color=orange, linewidth=1.6, label="forecast of counts, 95 % below")
+        ax.plot(
+            ahead.times, seen[1], ":", color=orange, linewidth=1.6, label="forecast of counts, 95 % below"
+        )
         ax.set_title("British coal-mining disasters", loc="left", fontweight="bold")
         ax.set_ylabel("a year")
         ax.set_ylim(0, 6.6)

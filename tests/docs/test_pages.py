@@ -5,7 +5,7 @@ import pytest
 from support.pages import ROOT, run, same, snippets
 
 OWN_TESTS = {"docs/develop/adding-a-model.md"}  # classes for a module of the package
-SLOW = {"docs/guide/methods.md", "docs/guide/densities.md"}  # diagnosis and NUTS; three models to compile
+SLOW = {"docs/guide/densities.md", "docs/guide/methods.md", "docs/guide/series.md"}  # many models to compile
 PAGES = sorted(
     str(path.relative_to(ROOT))
     for path in (ROOT / "docs").rglob("*.md")
@@ -47,5 +47,3 @@ def test_output_is_held_against_the_text_below_the_code():
 )
 def test_output_may_differ_in_last_digits_only(printed, shown, agree):
     assert same(printed, shown) == agree
-
-
