@@ -18,13 +18,15 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.mathjax",
     "sphinx.ext.napoleon",
+    "sphinx-mathjax-offline",  # formulas without a request to anybody
     "benchmark_tables",
     "command_reference",
     "docstring_markup",
+    "numbered_formulas",
     "public_homes",
 ]
 exclude_patterns = ["_build", "figures/*.py"]
-smartquotes = False  # it would turn the two dashes of an option into one long one
+smartquotes_action = "D"  # dashes, but straight quotes stay as they are
 
 myst_enable_extensions = ["attrs_block", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
@@ -63,4 +65,3 @@ html_theme_options = {
 }
 html_show_sphinx = False
 html_copy_source = False
-mathjax_path = "https://cdn.jsdelivr.net/npm/mathjax@4/tex-mml-chtml.js"

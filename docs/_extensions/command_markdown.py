@@ -34,7 +34,7 @@ def options(parser: argparse.ArgumentParser) -> list[argparse.Action]:
     return [action for action in parser._actions if not isinstance(action, left_out)]
 
 
-def markdown(name: str, parser: argparse.ArgumentParser) -> str:
+def markdown(parser: argparse.ArgumentParser) -> str:
     """The reference of one command."""
     usage = " ".join(parser.format_usage().split()).removeprefix("usage: ")
     parts = [
@@ -58,11 +58,7 @@ def _entry(parser, action):
 
 def _epilog(text):
     """Paragraphs as prose, examples as they are typed."""
-    before, mark, after = (
-        re.split(r"^(examples?:)\n", text, maxsplit=1, flags=re.MULTILINE)
-        if "example" in text
-        else (text, "", "")
-    )
+    before, mark, after = re.sub(r"^examples?:\n", "\0", text, flags=re.MULTILINE).partition("\0")
     for paragraph in before.strip().split("\n\n"):
         yield prose(" ".join(paragraph.split()))
     if mark:

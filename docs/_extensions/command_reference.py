@@ -17,7 +17,7 @@ class Command(SphinxDirective):
         known = parsers()
         if name not in known:
             raise self.error(f"there is no command {name!r}; there are {', '.join(known)}")
-        return self.parse_text_to_nodes(markdown(name, known[name]))
+        return self.parse_text_to_nodes(markdown(known[name]))
 
 
 def setup(app):

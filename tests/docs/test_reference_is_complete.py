@@ -59,7 +59,7 @@ def test_every_command_is_in_the_reference():
 
 @pytest.mark.parametrize("name", sorted(set(parsers()) - GROUPS))
 def test_every_option_of_a_command_is_explained(name):
-    page = markdown(name, parsers()[name])
+    page = markdown(parsers()[name])
     for option in options(parsers()[name]):
         spelt = option.option_strings[-1] if option.option_strings else option.metavar or option.dest
         assert spelt in page
