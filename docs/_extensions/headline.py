@@ -1,11 +1,15 @@
 """The table that the README opens with, made from `benchmarks/results`: run this file to write it there."""
 
 import re
+import sys
 from pathlib import Path
 
-from stored_results import stored
+ROOT = Path(__file__).parents[2]
+sys.path.append(str(ROOT))  # for the package `benchmarks`, when this file is run
 
-README = Path(__file__).parents[2] / "README.md"
+from stored_results import stored  # noqa: E402
+
+README = ROOT / "README.md"
 BETWEEN = re.compile(
     r"(<!-- headline: made by docs/_extensions/headline.py -->\n).*?(<!-- end -->)", re.DOTALL
 )

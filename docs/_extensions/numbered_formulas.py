@@ -1,4 +1,4 @@
-"""Formulas of several lines keep their numbers: Sphinx would put them into a `split`, where no number may stand."""
+"""Formulas of several lines keep their numbers: Sphinx would put them into a `split`, which has none."""
 
 from docutils import nodes
 
