@@ -19,7 +19,7 @@ endif
 # One verb after the other, whatever -j says: two of pip at a time would spoil a venv.
 .NOTPARALLEL:
 
-.PHONY: demo test test-slow test-lowest test-quick check format bench clean
+.PHONY: demo test test-slow test-lowest test-quick check docs format bench clean
 
 demo: $(VENV)/.has-demo
 	$(BIN)/driftline demo
@@ -36,13 +36,18 @@ test-lowest:
 test-quick: $(VENV)/.has-test
 	$(BIN)/python -m pytest $(QUICK) $(ARGS)
 
-check: $(VENV)/.has-test $(VENV)/.has-check
+check: $(VENV)/.has-test $(VENV)/.has-check docs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
 	$(BIN)/deptry src
 	$(BIN)/codespell src tests docs benchmarks README.md CHANGELOG.md CONTRIBUTING.md
+
+# A warning is an error, and so is a link to a name that is not documented.
+docs: $(VENV)/.has-docs
+	$(BIN)/python -m sphinx -q -W -n -b html -d docs/_build/trees docs docs/_build/html
+	@echo "The pages are in docs/_build/html/index.html"
 
 format: $(VENV)/.has-check
 	$(BIN)/ruff format .
@@ -52,7 +57,7 @@ bench: $(VENV)/.has-test $(VENV)/.has-bench
 	$(BIN)/python -m benchmarks $(ARGS)
 
 clean:
-	rm -rf $(VENV) .venv-lowest .pytest_cache demo-output
+	rm -rf $(VENV) .venv-lowest .pytest_cache demo-output docs/_build
 
 $(BIN)/python:
 	@$(PYTHON) -c 'import sys; sys.exit("driftline needs Python 3.11 or newer, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'

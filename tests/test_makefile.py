@@ -56,7 +56,7 @@ def test_two_verbs_at_once_install_one_after_the_other(folder):
     make(folder, "-j4", "check", "test", "bench")
     lines = log(folder)
     assert lines[0] == "venv .venv"
-    assert lines[1:] == ["pip begins", "pip ends"] * 4  # of demo, test, check and bench
+    assert lines[1:] == ["pip begins", "pip ends"] * 5  # of demo, test, check, docs and bench
 
 
 def test_a_venv_that_works_is_left_alone(folder):
@@ -104,7 +104,7 @@ def test_the_lowest_versions_are_those_that_the_package_allows():
     extras = project["optional-dependencies"]
     asked = [
         *project["dependencies"],
-        *(each for name in extras if name not in ("check", "bench") for each in extras[name]),
+        *(each for name in extras if name not in ("check", "bench", "docs") for each in extras[name]),
     ]
     lowest = dict(each.partition(",")[0].split(">=") for each in asked)
     lines = (

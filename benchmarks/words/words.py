@@ -21,7 +21,7 @@ NOTES = (
     "step held out. Score: log-likelihood per count of held-out steps. Every contestant in a process of its "
     "own, compilation included.",
     "In both optimisers glibc is told to keep the memory of arrays that are gone. By default it gives them "
-    "back, and the kernel clears them anew at every step (`docs/develop/decisions.md`).",
+    "back, and the kernel clears them again at every step (`docs/develop/experiments.md`).",
     "gensim: `Word2Vec(sg=1, negative=1)` for each address, 5 epochs, its vectors and output layer scored "
     "as ours are, each address predicted from the one before.",
 )

@@ -2,7 +2,7 @@
 
 The scalar loops write into one preallocated array. XLA compiles such a loop to native code without a call
 per step, and the values of one step are contiguous, so that a batch of chains streams through memory once.
-A chain alone has loops of its own, since it waits for every value (`benchmarks/limit.py` times both).
+A chain alone has loops of its own, since it waits for every value (`benchmarks/step/limit.py` times both).
 Derivatives do not live here: see `bidiagonal`, `tridiagonal` and their block versions.
 """
 

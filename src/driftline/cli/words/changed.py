@@ -35,7 +35,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add = parser.add_argument
     add("atlas", metavar="ATLAS", type=Path, help="file from `driftline words fit`")
     add("--from", dest="start", required=True, metavar="DATE", help="such as 1900 or 1900-12-31")
-    add("--to", dest="end", required=True, metavar="DATE")
+    add("--to", dest="end", required=True, metavar="DATE", help="the later date, or the other one")
     add("-n", dest="number", type=number, default=20, metavar="N", help="how many words (%(default)s)")
     what = "leave out words that occur less often around either date (10; 1 after an import)"
     add("--min-count", type=int, metavar="N", help=what)

@@ -28,7 +28,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     )
     add = parser.add_argument
     add("atlas", metavar="ATLAS", type=Path, help="file from `driftline words fit`")
-    add("word", metavar="WORD")
+    add("word", metavar="WORD", help="the word to look around")
     what = "when, such as 1900 or 1900-12-31 (the first, the middle and the last step that knows the word)"
     add("--at", type=DATE, nargs="+", metavar="DATE", help=what)
     what = "take the word as it was then, and show what was closest to that --at other dates"

@@ -9,7 +9,7 @@ from driftline.words.fitting.problem import Problem
 from driftline.words.fitting.smoothing import LARGE, MEMORY, MEMORY_OF_LARGE
 
 # Arrays of the size of all embeddings of words, or of contexts, at the peak, by the resident memory of fits
-# of the State of the Union and, for "dsg-s", of the shape of Google Books (`benchmarks/books.py`).
+# of the State of the Union and, for "dsg-s", of the shape of Google Books (`benchmarks/words/books.py`).
 ARRAYS = {"dsg-s": 40, "dsg-f": 8, "sgp": 6, "sgi": 6}
 PAPER_ARRAYS = 46
 FEWER_OF_LARGE = 4 * (MEMORY["paths"] - MEMORY_OF_LARGE)  # that a large fit does not remember

@@ -11,7 +11,7 @@ from driftline.words.texts.streams import Tally
 
 
 class Document(NamedTuple):
-    """A text and its date."""
+    """A text and its date: what iterating over a `Corpus` yields."""
 
     date: datetime.date
     text: str
