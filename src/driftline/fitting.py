@@ -1,7 +1,8 @@
 """`dl.fit`: choose a method, check the input, run, and wrap what comes out."""
 
 import dataclasses
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, overload
 
 import jax
 import numpy as np
@@ -22,10 +23,23 @@ from driftline.models.padding import pad
 from driftline.models.parameters import at_start, learnt, with_values
 from driftline.models.several_series import as_panel, is_panel
 from driftline.panel_fitting import fit_panel, learnt_numbers
+from driftline.results.panel import Panel
 from driftline.results.posterior import Posterior
 
 SETTINGS = {"newton": newton.Settings, "bbvi": bbvi.Settings, "mean-field": bbvi.Settings, "exact": None}
 STRUCTURES = ("chains", "block")
+
+
+@overload
+def fit(model: Model, x: Mapping[Any, Any], **options: Any) -> Panel: ...
+
+
+@overload
+def fit(model: Model, x: Sequence[float | None], **options: Any) -> Posterior: ...
+
+
+@overload
+def fit(model: Model, x: Any, **options: Any) -> Any: ...
 
 
 def fit(
