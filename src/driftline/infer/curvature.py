@@ -6,11 +6,14 @@ all steps at once, a prior's own functions are differentiated step by step. Noth
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
+from driftline.families import AbstractBanded, BlockGaussMarkov, GaussMarkov
 from driftline.models.likelihoods import AbstractElementwise
 from driftline.models.markov_prior import MarkovPrior
 from driftline.models.model import Model
@@ -51,6 +54,13 @@ def block_precision(
     """Minus the second derivatives of all elements of a step with each other, now and one step later."""
     diag, off = prior_blocks(model.prior, path, observations.gaps)
     return diag + _likelihood_blocks(model, path, observations), off
+
+
+def precision_like(
+    q: AbstractBanded, model: Model, observations: Observations
+) -> tuple[Float[Array, " T *entry"], Float[Array, " T-1 *entry"]]:
+    """The precision of a model at the mean of `q`, in the form that the precision of `q` has."""
+    return BANDS[q.structure].precision(model, q.mean, observations)
 
 
 def _probe(model, path, observations, direction):
@@ -113,3 +123,16 @@ def _as_blocks(diagonals):
     dim = math.prod(diagonals.shape[1:])
     flat = diagonals.reshape(len(diagonals), dim)
     return flat[:, :, None] * jnp.eye(dim, dtype=flat.dtype)[None]
+
+
+class Band(NamedTuple):
+    """What a structure means: the family of a fit, and the precision that members of it take."""
+
+    family: type[GaussMarkov] | type[BlockGaussMarkov]
+    precision: Callable
+
+
+BANDS = {
+    "chains": Band(GaussMarkov, chain_precision),
+    "block": Band(BlockGaussMarkov, block_precision),
+}

@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from scipy import stats
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded, AbstractFamily
 from driftline.infer import newton
 from driftline.infer.coupling import couples
 from driftline.infer.judging.corrected_draws import places, tempered
@@ -205,10 +205,8 @@ def diagnose(fit: Judged, seed: int) -> Diagnosis:
 
 def _near(fit: Judged):
     """The best fit of the path at the numbers' means, in blocks where elements are coupled, and its gain."""
-    structure = "chains" if isinstance(fit.q, GaussMarkov) else "block"
-    q = fit.q
-    if not isinstance(q, GaussMarkov | BlockGaussMarkov):
-        structure = "chains"
+    q, structure = fit.q, fit.q.structure
+    if not isinstance(q, AbstractBanded):
         q = starting_family(fit.model, q.mean, fit.observations, structure)
     state = newton.refit(fit.model, fit.observations, q)
     if structure == "block" or not couples(fit.model, fit.observations, q.mean):

@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded
 from driftline.infer import newton
 from driftline.infer.number_vector import Layout
 from driftline.models.model import Model
@@ -27,12 +27,12 @@ LOWEST = 6.0  # nats below the best of a top that counts
 class Mode(NamedTuple):
     """Another top: the fit there, and its ELBO."""
 
-    q: GaussMarkov | BlockGaussMarkov
+    q: AbstractBanded
     elbo: float
 
 
 def other_modes(
-    model: Model, observations: Observations, q: GaussMarkov | BlockGaussMarkov, elbo: float, seed: int
+    model: Model, observations: Observations, q: AbstractBanded, elbo: float, seed: int
 ) -> list[Mode]:
     """Fit from several starts, and keep what is neither the given fit nor far below it.
 

@@ -3,6 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
+from driftline.infer.learning.problem import LearningProblem
 from driftline.models.likelihoods import (
     Bernoulli,
     Binomial,
@@ -12,8 +13,6 @@ from driftline.models.likelihoods import (
     Poisson,
     StudentT,
 )
-from driftline.models.model import Model
-from driftline.models.observations import Observations
 from driftline.models.parameters import Learn
 
 LEVELS = ("prior.mean", "prior.initial_mean")
@@ -21,21 +20,20 @@ STEPS = ("prior.scale", "likelihood.scale")
 WIDE = "prior.initial_scale"
 
 
-def first_guess(model: Model, observations: Observations, numbers: dict[str, Learn]) -> dict[str, np.ndarray]:
+def first_guess(problem: LearningProblem, numbers: dict[str, Learn]) -> dict[str, np.ndarray]:
     """Starts of all learnt numbers, of which those are changed that the series says something of.
 
     Args:
-        model: The model, with learnt numbers at their starts.
-        observations: The series.
+        problem: The model and the series.
         numbers: The learnt numbers, by place.
     """
     starts = {place: number.start for place, number in numbers.items()}
-    seen = np.asarray(observations.values)[np.asarray(observations.observed)]
+    seen = problem.seen()
     if not seen.size:
         return starts
-    level = _level(model.likelihood, seen)
+    level = _level(problem.template.likelihood, seen)
     guess: dict[str, float] = {} if level is None else dict.fromkeys(LEVELS, level)
-    if isinstance(model.likelihood, Gaussian | StudentT):
+    if isinstance(problem.template.likelihood, Gaussian | StudentT):
         step = 0.5 * float(np.std(np.diff(seen))) if seen.size > 1 else 0.0
         if step > 0:
             guess |= dict.fromkeys(STEPS, step)
@@ -46,22 +44,21 @@ def first_guess(model: Model, observations: Observations, numbers: dict[str, Lea
     return starts
 
 
-def check_series(model: Model, observations: Observations, numbers: dict[str, Learn]) -> None:
+def check_series(problem: LearningProblem, numbers: dict[str, Learn]) -> None:
     """Refuse a constant series for which the width of the noise is to be learnt without a prior.
 
     Args:
-        model: The model, with learnt numbers at their starts.
-        observations: The series.
+        problem: The model and the series.
         numbers: The learnt numbers, by place.
     """
     noise = numbers.get("likelihood.scale")
     if (
         noise is None
         or noise.support.prior is not None
-        or not isinstance(model.likelihood, Gaussian | StudentT)
+        or not isinstance(problem.template.likelihood, Gaussian | StudentT)
     ):
         return
-    seen = np.asarray(observations.values)[np.asarray(observations.observed)]
+    seen = problem.seen()
     if seen.size > 1 and np.ptp(seen) == 0:
         raise ValueError(
             f"every observation is {seen.flat[0]:g}, so that the noise has no lower end and the posterior of "
