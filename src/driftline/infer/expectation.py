@@ -19,39 +19,14 @@ from driftline.infer.curvature import is_elementwise
 from driftline.infer.quadrature import standard_normal
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior, AbstractPrior
 
 
 def expected_log_joint(
     moments: AbstractMoments, model: Model, observations: Observations
 ) -> Float[Array, ""]:
     """Expectation of the log joint under a Gaussian with the given moments."""
-    prior = _expected_log_prior(moments, model.prior, observations.gaps)
+    prior = model.prior.expected_log_prob(moments, observations.gaps, _expect)
     return prior + _expected_log_likelihood(moments, model, observations)
-
-
-def _expected_log_prior(
-    moments: AbstractMoments, prior: AbstractPrior, gaps: Float[Array, " gaps"]
-) -> Float[Array, ""]:
-    mean = moments.mean
-    if isinstance(prior, AbstractGaussianPrior):
-        diag, off = prior.precision(gaps)
-        return (
-            prior.log_prob(mean, gaps)
-            - 0.5 * jnp.sum(diag * moments.variances())
-            - jnp.sum(off * moments.lag_covariances())
-        )
-    dim = math.prod(prior.shape)
-    first, pairs = moments.of_first_and_pairs()
-
-    def at_first(point):
-        return prior.initial_log_prob(mean[0] + first(point))
-
-    def at_pairs(point):
-        before, after = pairs(point)
-        return jnp.sum(prior.transition_terms(mean[1:] + after, mean[:-1] + before, gaps))
-
-    return _expect(at_first, dim) + _expect(at_pairs, 2 * dim)
 
 
 def _expected_log_likelihood(

@@ -13,7 +13,6 @@ from driftline.families import AbstractBanded, BlockGaussMarkov, GaussMarkov, Me
 from driftline.infer.curvature import BANDS
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 # Above this many elements a step, curvature is not probed for a start: one probe costs a gradient.
 MOST_PROBES = 64
@@ -46,7 +45,7 @@ def starting_family(
 ) -> AbstractBanded:
     """A member of the family that is asked for, as wide as the curvature at the starting path says."""
     dim = math.prod(model.prior.shape)
-    if dim > MOST_PROBES and not isinstance(model.prior, AbstractGaussianPrior):
+    if dim > MOST_PROBES and not model.prior.is_gaussian:
         return _unit_family(path, structure)
     family = _curved_family(model, path, observations, structure)
     if all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(family)):
@@ -71,7 +70,7 @@ def _evaluate(model, observations):
 @eqx.filter_jit
 def _curved_family(model, path, observations, structure):
     if structure == "chains" and math.prod(model.prior.shape) > MOST_PROBES:
-        return GaussMarkov.from_precision(path, *model.prior.precision(observations.gaps))
+        return GaussMarkov.from_precision(path, *model.prior.precision_diagonals(path, observations.gaps))
     band = BANDS[structure]
     return band.family.from_precision(path, *band.precision(model, path, observations))
 

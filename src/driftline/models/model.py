@@ -9,11 +9,11 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from driftline.models.abstract_prior import AbstractPrior
 from driftline.models.function_likelihood import Likelihood
 from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
 from driftline.models.observations import Observations, as_times
 from driftline.models.parameters import at_start, ties_of
-from driftline.models.priors import AbstractPrior
 
 
 class Model(eqx.Module):

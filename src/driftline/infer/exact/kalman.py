@@ -17,7 +17,6 @@ from driftline.infer.outcome import Outcome
 from driftline.models.likelihoods import Gaussian
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 
 def smooth(
@@ -31,10 +30,10 @@ def smooth(
         path: Any path; the result does not depend on it beyond rounding.
         structure: "chains" or "block"; a model that couples the elements of a step gets blocks anyway.
     """
-    couples = not (is_elementwise(model) and isinstance(model.prior, AbstractGaussianPrior))
+    couples = not (is_elementwise(model) and model.prior.is_gaussian)
     structure = "block" if couples and model.prior.shape != () else structure
     q, log_evidence = _substitute(model, observations, path, structure)
-    if not (isinstance(model.prior, AbstractGaussianPrior) and isinstance(model.likelihood, Gaussian)):
+    if not (model.prior.is_gaussian and isinstance(model.likelihood, Gaussian)):
         check_quadratic(model, observations, path, q.mean)
     _check_proper(q)
     return Outcome(q, float(log_evidence), 0.0, converged=True, iterations=1, message="exact")

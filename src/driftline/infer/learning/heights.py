@@ -17,7 +17,6 @@ from driftline.infer.sampling import particles
 from driftline.infer.skewed_marginals import is_tilted, tilted
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 FEW_AT_A_TIME, MANY_AT_A_TIME = 16, 64  # points that are fitted in one call
 DRAWS_FOR_GAP, DRAWS_AT_ONCE = 128, 8
@@ -37,7 +36,7 @@ def known_heights(
     values, elbos, gaps, largest, rises = _heights(raws, q, problem)
     usable = np.isfinite(values) & np.isfinite(gaps)
     lost = ~usable | (rises > UNSETTLED) | (largest > TOO_FAR)
-    if lost.any() and isinstance(problem.template.prior, AbstractGaussianPrior):
+    if lost.any() and problem.template.prior.is_gaussian:
         log_priors, log_evidences = _by_filters(raws[lost], q, problem)
         elbo = np.where(np.isfinite(elbos[lost]), elbos[lost], log_evidences)
         values[lost], gaps[lost] = elbo + log_priors, np.maximum(log_evidences - elbo, 0.0)

@@ -7,7 +7,6 @@ from the last step to the first, because that is the direction in which the fact
 """
 
 import math
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import equinox as eqx
@@ -17,12 +16,10 @@ import jax.random as jr
 from jaxtyping import Array, Float, Int, Key
 
 from driftline.families import AbstractBanded, AbstractFamily
-from driftline.infer.curvature import prior_blocks
+from driftline.linalg import small
 from driftline.models.likelihoods import AbstractLikelihood, is_per_step
-from driftline.models.markov_prior import MarkovPrior
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 
 class Steps(NamedTuple):
@@ -86,15 +83,14 @@ class Guide(eqx.Module):
         self.num_steps = len(path)
         banded = q.banded()
         q_diag, q_off = banded.precision()
-        if isinstance(prior, AbstractGaussianPrior):
-            diag, off = prior.precision(gaps)
-        else:
-            diag, off = prior_blocks(prior, path, gaps)
         self.family = type(banded)
-        self.coupled = q.structure == "block" or not isinstance(prior, AbstractGaussianPrior)
+        self.coupled = q.structure == "block" or not prior.is_gaussian
         if self.coupled:
+            diag, off = prior.precision_blocks(path, gaps)
             dim = math.prod(path.shape[1:])
-            diag, off, q_diag, q_off = (_blocks(band, dim) for band in (diag, off, q_diag, q_off))
+            q_diag, q_off = _blocks(q_diag, dim), _blocks(q_off, dim)
+        else:
+            diag, off = prior.precision_diagonals(path, gaps)
         self.constant = prior.log_prob(path, gaps) - q.log_prob_of_noise(jnp.zeros_like(path))
         self.model = model
         self.steps = Steps(
@@ -131,26 +127,15 @@ class Guide(eqx.Module):
     def pair_weight(self, step: Steps, deviation: Array, later: Array) -> Array:
         """The rest of a step's log weight."""
         weight = -jnp.sum(self._product(step.between, later) * deviation)
-        prior = self.model.prior
-        if not isinstance(prior, MarkovPrior):
-            return weight
-
-        def transition(share):
-            now, after = step.mean + share * deviation, step.next_mean + share * later
-            term = prior.transition_terms(after[None], now[None], step.gap[None])[0]
-            return jnp.where(jnp.isinf(step.gap), 0.0, term)
-
-        return weight + _beyond_second_order(transition)
+        values, moves = (step.next_mean, step.mean), (later, deviation)
+        return weight + self.model.prior.transition_remainder(values, moves, step.gap)
 
     def _product(self, band, vector):
         return (band @ vector.ravel()).reshape(vector.shape) if self.coupled else band * vector
 
     def last_weight(self, deviation: Array) -> Array:
         """What the density of the very first step adds beyond second order."""
-        prior, mean = self.model.prior, self.steps.mean[0]
-        if not isinstance(prior, MarkovPrior):
-            return jnp.zeros((), mean.dtype)
-        return _beyond_second_order(lambda share: prior.initial_log_prob(mean + share * deviation))
+        return self.model.prior.initial_remainder(self.steps.mean[0], deviation)
 
 
 def run(guide: Guide, key: Key[Array, ""], *, num_particles: int, window: int) -> Filtered:
@@ -213,21 +198,10 @@ def _systematic(key: Key[Array, ""], log_weights: Float[Array, " P"]) -> Int[Arr
     return jnp.minimum(jnp.searchsorted(shares, levels), count - 1)
 
 
-def _beyond_second_order(function: Callable[[Array], Array]) -> Array:
-    """A function of one number at 1, less its Taylor polynomial of second order around 0."""
-
-    def slope(share):
-        return jax.jvp(function, (share,), (jnp.ones_like(share),))[1]
-
-    zero, one = jnp.zeros(()), jnp.ones(())
-    first, second = jax.jvp(slope, (zero,), (one,))
-    return function(one) - function(zero) - first - 0.5 * second
-
-
 def _blocks(band: Float[Array, " T *entry"], dim: int) -> Float[Array, " T D D"]:
     if band.shape[1:] == (dim, dim):
         return band
-    return band.reshape(len(band), dim, 1) * jnp.eye(dim, dtype=band.dtype)[None]
+    return small.from_diagonals(band)
 
 
 def _cut_up(likelihood: AbstractLikelihood, values: Array) -> AbstractLikelihood:
