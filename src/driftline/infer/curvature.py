@@ -15,19 +15,13 @@ from jaxtyping import Array, Float
 
 from driftline.families import AbstractBanded, BlockGaussMarkov, GaussMarkov
 from driftline.linalg import small
-from driftline.models.likelihoods import AbstractElementwise
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 
 
 def is_elementwise(model: Model) -> bool:
     """Whether the likelihood couples no two elements of a step."""
-    likelihood = model.likelihood
-    return (
-        model.prior.shape == ()
-        or isinstance(likelihood, AbstractElementwise)
-        or getattr(likelihood, "elementwise", False)
-    )
+    return model.prior.shape == () or model.likelihood.is_elementwise
 
 
 def chain_precision(

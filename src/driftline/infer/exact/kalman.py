@@ -14,7 +14,6 @@ from driftline.families import AbstractBanded
 from driftline.infer.curvature import BANDS, is_elementwise
 from driftline.infer.exact.is_quadratic import check_quadratic
 from driftline.infer.outcome import Outcome
-from driftline.models.likelihoods import Gaussian
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 
@@ -33,7 +32,7 @@ def smooth(
     couples = not (is_elementwise(model) and model.prior.is_gaussian)
     structure = "block" if couples and model.prior.shape != () else structure
     q, log_evidence = _substitute(model, observations, path, structure)
-    if not (model.prior.is_gaussian and isinstance(model.likelihood, Gaussian)):
+    if not (model.prior.is_gaussian and model.likelihood.is_gaussian):
         check_quadratic(model, observations, path, q.mean)
     _check_proper(q)
     return Outcome(q, float(log_evidence), 0.0, converged=True, iterations=1, message="exact")

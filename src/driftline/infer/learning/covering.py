@@ -196,28 +196,13 @@ def _check_ends(frame: cover_points.Frame, reach: cover_points.Reach, problem: L
     end = frame.place(far[np.argmax(np.abs(far[:, axis]))][None])[0]
     moved = problem.layout.split(jnp.asarray(np.abs(end - frame.center)))
     place = max(moved, key=lambda place: float(jnp.max(moved[place])))
+    cause = problem.template.likelihood.why_endless(problem.seen())
     value = np.asarray(problem.layout.values(jnp.asarray(end))[place])
     raise ValueError(
         f"the data do not hold {place}: {np.array2string(value, precision=3)} is about as probable as "
-        f"anything, so that its posterior has no end and the model is improper{_cause(problem)}; give it a "
+        f"anything, so that its posterior has no end and the model is improper{cause}; give it a "
         "prior, dl.learn(..., prior=...), or a fixed value"
     )
-
-
-def _cause(problem: LearningProblem) -> str:
-    """Why a series does not hold a number, if that is plain to see."""
-    values, name = problem.seen(), type(problem.template.likelihood).__name__
-    if name == "LogVolatility" and (values == 0).any():
-        many = int((values == 0).sum())
-        return f" ({many} of the returns are exactly zero, where a volatility has no lower end)"
-    if (
-        name in ("Poisson", "NegativeBinomial", "Bernoulli", "Binomial", "Categorical")
-        and (values == 0).all()
-    ):
-        return " (there is no event in the series: every observation is zero)"
-    if name == "Bernoulli" and (values == 1).all():
-        return " (every observation is one)"
-    return ""
 
 
 def _credible(gaps: np.ndarray, log_bounds: np.ndarray) -> np.ndarray:

@@ -4,15 +4,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftline.infer.learning.problem import LearningProblem
-from driftline.models.likelihoods import (
-    Bernoulli,
-    Binomial,
-    Gaussian,
-    LogVolatility,
-    NegativeBinomial,
-    Poisson,
-    StudentT,
-)
 from driftline.models.parameters import Learn
 
 LEVELS = ("prior.mean", "prior.initial_mean")
@@ -31,9 +22,10 @@ def first_guess(problem: LearningProblem, numbers: dict[str, Learn]) -> dict[str
     seen = problem.seen()
     if not seen.size:
         return starts
-    level = _level(problem.template.likelihood, seen)
+    likelihood = problem.template.likelihood
+    level = likelihood.rough_path(seen)
     guess: dict[str, float] = {} if level is None else dict.fromkeys(LEVELS, level)
-    if isinstance(problem.template.likelihood, Gaussian | StudentT):
+    if likelihood.adds_noise:
         step = 0.5 * float(np.std(np.diff(seen))) if seen.size > 1 else 0.0
         if step > 0:
             guess |= dict.fromkeys(STEPS, step)
@@ -52,11 +44,7 @@ def check_series(problem: LearningProblem, numbers: dict[str, Learn]) -> None:
         numbers: The learnt numbers, by place.
     """
     noise = numbers.get("likelihood.scale")
-    if (
-        noise is None
-        or noise.support.prior is not None
-        or not isinstance(problem.template.likelihood, Gaussian | StudentT)
-    ):
+    if noise is None or noise.support.prior is not None or not problem.template.likelihood.adds_noise:
         return
     seen = problem.seen()
     if seen.size > 1 and np.ptp(seen) == 0:
@@ -66,24 +54,7 @@ def check_series(problem: LearningProblem, numbers: dict[str, Learn]) -> None:
         )
 
 
-def _level(likelihood, seen) -> float | None:
-    """About where a path would have to be for such observations."""
-    if isinstance(likelihood, LogVolatility):
-        moved = np.abs(seen[seen != 0])
-        largest = moved.max(initial=0.0)  # squares of tiny returns would be zero
-        return float(2.0 * np.log(largest) + np.log(np.mean((moved / largest) ** 2))) if moved.size else None
-    if isinstance(likelihood, Gaussian | StudentT):
-        return float(np.median(seen))
-    if isinstance(likelihood, Poisson | NegativeBinomial):
-        return float(np.log((seen.mean() + 0.5 / seen.size) / np.mean(likelihood.exposure)))
-    if isinstance(likelihood, Bernoulli | Binomial):
-        trials = np.mean(getattr(likelihood, "trials", 1.0))
-        share = (seen.sum() + 0.5) / (trials * seen.size + 1.0)
-        return float(np.log(share / (1.0 - share)))
-    return None
-
-
-def _is_allowed(number: Learn, value):
+def _is_allowed(number: Learn, value: float) -> bool:
     """Whether a number may be there, with some mass of its prior."""
     if not number.support.lower < value < number.support.upper:
         return False

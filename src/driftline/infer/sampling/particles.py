@@ -17,7 +17,7 @@ from jaxtyping import Array, Float, Int, Key
 
 from driftline.families import AbstractBanded, AbstractFamily
 from driftline.linalg import small
-from driftline.models.likelihoods import AbstractLikelihood, is_per_step
+from driftline.models.abstract_likelihood import AbstractLikelihood
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 
@@ -207,7 +207,7 @@ def _blocks(band: Float[Array, " T *entry"], dim: int) -> Float[Array, " T D D"]
 def _cut_up(likelihood: AbstractLikelihood, values: Array) -> AbstractLikelihood:
     """The numbers of a likelihood for every step, as series of one step each; None for all others."""
     return jax.tree.map(
-        lambda leaf: jnp.asarray(leaf)[:, None] if is_per_step(likelihood, leaf, values) else None, likelihood
+        lambda leaf: jnp.asarray(leaf)[:, None] if likelihood.is_per_step(leaf, values) else None, likelihood
     )
 
 
