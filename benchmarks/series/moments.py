@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.series.problem import Problem
-from driftline.infer.expectation import Moments, expected_log_joint
+from driftline.families import ChainMoments
+from driftline.infer.expectation import expected_log_joint
 from driftline.models.observations import observe
 
 LOG_2PI_E = math.log(2 * math.pi * math.e)
@@ -46,8 +47,8 @@ def exact_elbo(problem: Problem) -> Callable[[Gaussian], jax.Array]:
     model, observations = problem.model, observations_of(problem)
 
     def elbo(q: Gaussian) -> jax.Array:
-        moments = Moments(q.mean, q.variance, q.lag)
-        return expected_log_joint(moments, model, observations, blocks=False) + q.entropy
+        moments = ChainMoments(q.mean, q.variance, q.lag)
+        return expected_log_joint(moments, model, observations) + q.entropy
 
     return elbo
 

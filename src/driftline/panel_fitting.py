@@ -73,6 +73,7 @@ def _with_shared_numbers(model, series, observations, settings, progress, parame
         settings,
         mode=parameters,
         reporter=reporter,
+        is_panel=True,
     )
     numbers = learnt_numbers(model, learning)
     fixed = with_values(model, {place: number.mean for place, number in numbers.items()})

@@ -8,7 +8,6 @@ import polars
 import pytest
 
 import driftline as dl
-from driftline.models.likelihoods import is_per_step
 from driftline.models.observations import as_times, as_values, observe
 from driftline.models.padding import pad
 from driftline.models.parameters import numbers_of
@@ -323,6 +322,6 @@ FUNCTION = dl.Likelihood(lambda x, z, p: -jnp.sum(p["a"] * (x - z) ** 2), params
 )
 def test_a_series_is_filled_up_unless_a_number_belongs_to_every_step(likelihood, shape, per_step):
     observations = observe(np.ones((2, *shape)), np.ones(1), likelihood, shape)
-    found = [is_per_step(likelihood, leaf, observations.values) for leaf in numbers_of(likelihood)]
+    found = [likelihood.is_per_step(leaf, observations.values) for leaf in numbers_of(likelihood)]
     assert any(found) == per_step
     assert len(pad(observations, likelihood).values) == (2 if per_step else 16)

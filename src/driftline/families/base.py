@@ -2,7 +2,7 @@
 
 import abc
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import equinox as eqx
 import jax
@@ -10,6 +10,9 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float, Key
+
+if TYPE_CHECKING:
+    from driftline.families.banded import AbstractBanded
 
 LOG_2PI = math.log(2.0 * math.pi)
 
@@ -29,6 +32,8 @@ class AbstractFamily(eqx.Module):
     """
 
     mean: eqx.AbstractVar[Float[Array, " T *shape"]]
+    # Which band stands for it: "chains" of single elements, or one "block" chain of all of them.
+    structure: ClassVar[str] = "chains"
 
     def __reduce__(self):
         # Copies for other processes go through NumPy: JAX's own come back in its default precision, which
@@ -89,6 +94,10 @@ class AbstractFamily(eqx.Module):
 
         Steps in the factor are relative to $\nu$, so that they do not depend on the units of the path.
         """
+
+    @abc.abstractmethod
+    def banded(self) -> "AbstractBanded":
+        """The same density as a member of a family with a band."""
 
     def sample(self, key: Key[Array, ""]) -> Draw:
         """Draw one path, and the noise it was made from."""

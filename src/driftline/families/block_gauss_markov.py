@@ -1,15 +1,18 @@
 """A Gaussian with a block tridiagonal precision: one chain whose blocks couple all components of a step."""
 
 import math
+from typing import ClassVar
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from driftline.families.base import AbstractFamily, mirror_step
+from driftline.families.banded import AbstractBanded
+from driftline.families.base import mirror_step
+from driftline.families.moments import BlockMoments
 from driftline.linalg import block_bidiagonal, block_tridiagonal, small
 
 
-class BlockGaussMarkov(AbstractFamily):
+class BlockGaussMarkov(AbstractBanded):
     r"""Gaussian with precision $\Lambda = B^\top B$, $B$ upper block bidiagonal, D = prod(shape).
 
     Args:
@@ -21,6 +24,7 @@ class BlockGaussMarkov(AbstractFamily):
     mean: Float[Array, " T *shape"]
     diag: Float[Array, " T D D"]
     upper: Float[Array, " T-1 D D"]
+    structure: ClassVar[str] = "block"
 
     @classmethod
     def from_precision(
@@ -46,22 +50,22 @@ class BlockGaussMarkov(AbstractFamily):
         return cls(mean.reshape(linear.shape), diag, upper)
 
     @classmethod
-    def from_moments(
-        cls,
-        mean: Float[Array, " T *shape"],
-        within: Float[Array, " T D D"],
-        between: Float[Array, " T-1 D D"],
-    ) -> "BlockGaussMarkov":
-        """The member with given covariance blocks: of all densities, the one of most entropy."""
+    def from_moments(cls, moments: BlockMoments) -> "BlockGaussMarkov":
+        """See `AbstractBanded`."""
+        within, between = moments.within, moments.between
         slope = small.solve_positive(within[1:], between.mT).mT
         rest = within.at[:-1].add(-slope @ between.mT)
         identity = jnp.broadcast_to(jnp.eye(rest.shape[-1], dtype=rest.dtype), rest.shape)
         diag = small.cholesky(small.solve_positive(rest, identity)).mT
-        return cls(mean, diag, -diag[:-1] @ slope)
+        return cls(moments.mean, diag, -diag[:-1] @ slope)
 
     def precision(self) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
         r"""Diagonal and off-diagonal blocks of $\Lambda$."""
         return block_tridiagonal.from_factor(self.diag, self.upper)
+
+    def moments(self) -> BlockMoments:
+        """See `AbstractBanded`."""
+        return BlockMoments(self.mean, *self.covariances())
 
     def natural(
         self,
@@ -72,6 +76,28 @@ class BlockGaussMarkov(AbstractFamily):
     def at_steps(self, steps: Int[Array, " S"]) -> "BlockGaussMarkov":
         """The density of some steps alone, in increasing order; it is a member again."""
         return type(self)(self.mean[steps], *block_tridiagonal.marginal_factor(self.diag, self.upper, steps))
+
+    @staticmethod
+    def noise_of_step(
+        diag: Float[Array, " D D"],
+        upper: Float[Array, " D D"],
+        deviation: Float[Array, "*shape"],
+        later: Float[Array, "*shape"],
+    ) -> Float[Array, "*shape"]:
+        """See `AbstractBanded`."""
+        noise = jnp.triu(diag) @ deviation.ravel() + upper @ later.ravel()
+        return noise.reshape(deviation.shape)
+
+    @staticmethod
+    def deviation_of_step(
+        diag: Float[Array, " D D"],
+        upper: Float[Array, " D D"],
+        noise: Float[Array, "*shape"],
+        later: Float[Array, "*shape"],
+    ) -> Float[Array, "*shape"]:
+        """See `AbstractBanded`."""
+        rhs = noise.ravel() - upper @ later.ravel()
+        return small.solve_upper(diag, rhs[:, None]).reshape(noise.shape)
 
     def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
         """See `AbstractFamily`."""

@@ -1,5 +1,7 @@
 """A Gaussian with a dense precision: O(T²) memory, the baseline and oracle for short series."""
 
+from typing import NoReturn
+
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
@@ -29,6 +31,10 @@ class FullRank(AbstractFamily):
         factor = jnp.triu(self.factor)
         precision = factor.mT @ factor
         return (precision @ self.mean.reshape(-1)).reshape(self.mean.shape), precision
+
+    def banded(self) -> NoReturn:
+        """See `AbstractFamily`; refused."""
+        raise TypeError("a FullRank precision is dense and has no band; fit the path in chains or blocks")
 
     def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
         """See `AbstractFamily`."""

@@ -3,11 +3,13 @@
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 
-from driftline.families.base import AbstractFamily, mirror_step
+from driftline.families.banded import AbstractBanded
+from driftline.families.base import mirror_step
+from driftline.families.moments import ChainMoments
 from driftline.linalg import bidiagonal, tridiagonal
 
 
-class GaussMarkov(AbstractFamily):
+class GaussMarkov(AbstractBanded):
     r"""Gaussian with mean $\mu$ and precision $\Lambda = B^\top B$, $B$ upper bidiagonal.
 
     Args:
@@ -43,21 +45,20 @@ class GaussMarkov(AbstractFamily):
         return cls(bidiagonal.solve(diag, upper, half), diag, upper)
 
     @classmethod
-    def from_moments(
-        cls,
-        mean: Float[Array, " T *shape"],
-        variances: Float[Array, " T *shape"],
-        lag_covariances: Float[Array, " T-1 *shape"],
-    ) -> "GaussMarkov":
-        """The member with given variances and lag covariances: of all densities, the one of most entropy."""
-        slope = lag_covariances / variances[1:]
-        rest = variances.at[:-1].add(-slope * lag_covariances)
+    def from_moments(cls, moments: ChainMoments) -> "GaussMarkov":
+        """See `AbstractBanded`."""
+        slope = moments.between / moments.within[1:]
+        rest = moments.within.at[:-1].add(-slope * moments.between)
         diag = 1.0 / jnp.sqrt(rest)
-        return cls(mean, diag, -diag[:-1] * slope)
+        return cls(moments.mean, diag, -diag[:-1] * slope)
 
     def precision(self) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
         r"""Diagonal and off-diagonal of $\Lambda$."""
         return tridiagonal.from_factor(self.diag, self.upper)
+
+    def moments(self) -> ChainMoments:
+        """See `AbstractBanded`."""
+        return ChainMoments(self.mean, *tridiagonal.band_of_inverse(self.diag, self.upper))
 
     def natural(
         self,
@@ -68,6 +69,26 @@ class GaussMarkov(AbstractFamily):
     def at_steps(self, steps: Int[Array, " S"]) -> "GaussMarkov":
         """The density of some steps alone, in increasing order; it is a member again."""
         return type(self)(self.mean[steps], *bidiagonal.marginal_factor(self.diag, self.upper, steps))
+
+    @staticmethod
+    def noise_of_step(
+        diag: Float[Array, "*shape"],
+        upper: Float[Array, "*shape"],
+        deviation: Float[Array, "*shape"],
+        later: Float[Array, "*shape"],
+    ) -> Float[Array, "*shape"]:
+        """See `AbstractBanded`."""
+        return diag * deviation + upper * later
+
+    @staticmethod
+    def deviation_of_step(
+        diag: Float[Array, "*shape"],
+        upper: Float[Array, "*shape"],
+        noise: Float[Array, "*shape"],
+        later: Float[Array, "*shape"],
+    ) -> Float[Array, "*shape"]:
+        """See `AbstractBanded`."""
+        return (noise - upper * later) / diag
 
     def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
         """See `AbstractFamily`."""

@@ -4,6 +4,7 @@ import jax.numpy as jnp
 from jaxtyping import Array, Float
 
 from driftline.families.base import AbstractFamily, mirror_step
+from driftline.families.gauss_markov import GaussMarkov
 
 
 class MeanField(AbstractFamily):
@@ -28,6 +29,10 @@ class MeanField(AbstractFamily):
         r"""The natural parameters $\nu^2\mu$ and $\nu^2$."""
         precision = self.diag * self.diag
         return precision * self.mean, precision
+
+    def banded(self) -> GaussMarkov:
+        """See `AbstractFamily`: chains whose steps do not depend on each other."""
+        return GaussMarkov(self.mean, self.diag, jnp.zeros_like(self.diag[1:]))
 
     def unwhiten(self, noise: Float[Array, " T *shape"]) -> Float[Array, " T *shape"]:
         """See `AbstractFamily`."""

@@ -10,7 +10,6 @@ from jaxtyping import Array, Float
 from driftline.infer.curvature import block_precision, is_elementwise
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 MOST_ELEMENTS = 8  # of a step that are worth one chain: its blocks cost their number to the third
 PATHS = 3  # at which couplings are looked for
@@ -38,10 +37,10 @@ def couples(model: Model, observations: Observations, path: Float[Array, " T *sh
     return False
 
 
-def _may_couple(model):
+def _may_couple(model: Model) -> bool:
     if not 1 < math.prod(model.prior.shape) <= MOST_ELEMENTS:
         return False
-    return not (is_elementwise(model) and isinstance(model.prior, AbstractGaussianPrior))
+    return not (is_elementwise(model) and model.prior.is_gaussian)
 
 
 @eqx.filter_jit

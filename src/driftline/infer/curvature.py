@@ -2,43 +2,33 @@
 
 A Markov prior couples only neighbouring steps and the likelihood couples none, so the Hessian is block
 tridiagonal (`docs/maths.md`, eq. 22). The likelihood's blocks come from Hessian-vector products that probe
-all steps at once, a prior's own functions are differentiated step by step. Nothing of size T² appears.
+all steps at once; the prior knows its own. Nothing of size T² appears.
 """
 
 import math
+from collections.abc import Callable
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
-from driftline.models.likelihoods import AbstractElementwise
-from driftline.models.markov_prior import MarkovPrior
+from driftline.families import AbstractBanded, BlockGaussMarkov, GaussMarkov
+from driftline.linalg import small
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior, AbstractPrior
 
 
 def is_elementwise(model: Model) -> bool:
     """Whether the likelihood couples no two elements of a step."""
-    likelihood = model.likelihood
-    return (
-        model.prior.shape == ()
-        or isinstance(likelihood, AbstractElementwise)
-        or getattr(likelihood, "elementwise", False)
-    )
+    return model.prior.shape == () or model.likelihood.is_elementwise
 
 
 def chain_precision(
     model: Model, path: Float[Array, " T *shape"], observations: Observations
 ) -> tuple[Float[Array, " T *shape"], Float[Array, " T-1 *shape"]]:
     """Minus the second derivatives of each element with itself, now and one step later."""
-    gaps = observations.gaps
-    if isinstance(model.prior, AbstractGaussianPrior):
-        diag, off = model.prior.precision(gaps)
-    else:
-        blocks, off_blocks = prior_blocks(model.prior, path, gaps)
-        diag = jnp.diagonal(blocks, axis1=1, axis2=2).reshape(path.shape)
-        off = jnp.diagonal(off_blocks, axis1=1, axis2=2).reshape(-1, *path.shape[1:])
+    diag, off = model.prior.precision_diagonals(path, observations.gaps)
     if is_elementwise(model):
         return diag - _probe(model, path, observations, jnp.ones_like(path)), off
     likelihood = jnp.diagonal(_likelihood_blocks(model, path, observations), axis1=1, axis2=2)
@@ -49,8 +39,15 @@ def block_precision(
     model: Model, path: Float[Array, " T *shape"], observations: Observations
 ) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
     """Minus the second derivatives of all elements of a step with each other, now and one step later."""
-    diag, off = prior_blocks(model.prior, path, observations.gaps)
+    diag, off = model.prior.precision_blocks(path, observations.gaps)
     return diag + _likelihood_blocks(model, path, observations), off
+
+
+def precision_like(
+    q: AbstractBanded, model: Model, observations: Observations
+) -> tuple[Float[Array, " T *entry"], Float[Array, " T-1 *entry"]]:
+    """The precision of a model at the mean of `q`, in the form that the precision of `q` has."""
+    return BANDS[q.structure].precision(model, q.mean, observations)
 
 
 def _probe(model, path, observations, direction):
@@ -73,7 +70,7 @@ def likelihood_curvature(
 
 def _likelihood_blocks(model, path, observations):
     if is_elementwise(model):
-        return _as_blocks(likelihood_curvature(model, path, observations))
+        return small.from_diagonals(likelihood_curvature(model, path, observations))
     dim = math.prod(path.shape[1:])
 
     def column(unit):
@@ -84,32 +81,14 @@ def _likelihood_blocks(model, path, observations):
     return jnp.moveaxis(columns, 0, -1)
 
 
-def prior_blocks(
-    prior: AbstractPrior, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]
-) -> tuple[Float[Array, " T D D"], Float[Array, " T-1 D D"]]:
-    """The prior's part of `block_precision`."""
-    if isinstance(prior, AbstractGaussianPrior):
-        diag, off = prior.precision(gaps)
-        return _as_blocks(diag), _as_blocks(off)
-    if not isinstance(prior, MarkovPrior):
-        raise TypeError(f"no curvature is known for the prior {type(prior).__name__}")
-    shape, dim = path.shape[1:], math.prod(path.shape[1:])
-    flat = path.reshape(len(path), dim)
+class Band(NamedTuple):
+    """What a structure means: the family of a fit, and the precision that members of it take."""
 
-    def initial(value):
-        return prior.initial_log_prob(value.reshape(shape))
-
-    def transition(value, previous, gap):
-        values, before = value.reshape(1, *shape), previous.reshape(1, *shape)
-        return prior.transition_terms(values, before, gap[None])[0]
-
-    hessian = jax.vmap(jax.hessian(transition, argnums=(0, 1)))
-    (now, now_before), (_, before) = hessian(flat[1:], flat[:-1], gaps.astype(path.dtype))
-    diag = jnp.concatenate([-jax.hessian(initial)(flat[0])[None], -now]).at[:-1].add(-before)
-    return diag, -now_before.mT
+    family: type[GaussMarkov] | type[BlockGaussMarkov]
+    precision: Callable
 
 
-def _as_blocks(diagonals):
-    dim = math.prod(diagonals.shape[1:])
-    flat = diagonals.reshape(len(diagonals), dim)
-    return flat[:, :, None] * jnp.eye(dim, dtype=flat.dtype)[None]
+BANDS = {
+    "chains": Band(GaussMarkov, chain_precision),
+    "block": Band(BlockGaussMarkov, block_precision),
+}

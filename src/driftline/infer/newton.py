@@ -15,10 +15,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Float, Int
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
-from driftline.infer.expectation import Moments, expected_log_joint, moments
+from driftline.families import AbstractBanded, AbstractMoments
+from driftline.infer.expectation import expected_log_joint
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.infer.quadrature import standard_normal
@@ -61,9 +61,9 @@ class State(NamedTuple):
         iteration: Number of steps tried.
     """
 
-    q: GaussMarkov | BlockGaussMarkov
+    q: AbstractBanded
     elbo: Float[Array, ""]
-    slope: Moments
+    slope: AbstractMoments
     step: Float[Array, ""]
     rise: Float[Array, ""]
     iteration: Float[Array, ""]
@@ -72,7 +72,7 @@ class State(NamedTuple):
 def maximise(
     model: Model,
     observations: Observations,
-    q: GaussMarkov | BlockGaussMarkov,
+    q: AbstractBanded,
     settings: Settings,
     *,
     reporter: Reporter,
@@ -117,19 +117,19 @@ def _verdict(state: State, settings: Settings) -> str:
     return ""
 
 
-def has_converged(state: State, tolerance: float) -> Any:
+def has_converged(state: State, tolerance: Any) -> Any:
     """Whether the last step brought no more than the tolerance, or than rounding."""
     return state.rise <= tolerance + ROUNDING * abs(state.elbo)
 
 
-def refit(model: Model, observations: Observations, q: AbstractFamily) -> State:
+def refit(model: Model, observations: Observations, q: AbstractBanded) -> State:
     """The fit of a model, from a start that is near it."""
     limit, tolerance = jnp.asarray(Settings().max_iterations), jnp.asarray(Settings().tolerance)
     return iterate(begin(q, model, observations), model, observations, limit, tolerance)
 
 
 @eqx.filter_jit
-def begin(q, model, observations) -> State:
+def begin(q: AbstractBanded, model: Model, observations: Observations) -> State:
     """The state of a fit that starts from `q`."""
     elbo, slope = _evaluate(q, model, observations)
     one = jnp.ones_like(elbo)
@@ -137,7 +137,9 @@ def begin(q, model, observations) -> State:
 
 
 @eqx.filter_jit
-def iterate(state, model, observations, limit, tolerance) -> State:
+def iterate(
+    state: State, model: Model, observations: Observations, limit: Int[Array, ""], tolerance: Float[Array, ""]
+) -> State:
     """Try steps until one that is accepted brings less than the tolerance, or up to a limit."""
 
     def goes_on(state):
@@ -161,40 +163,33 @@ def iterate(state, model, observations, limit, tolerance) -> State:
     return jax.lax.while_loop(goes_on, try_step, state)
 
 
-def _evaluate(q, model, observations):
+def _evaluate(
+    q: AbstractBanded, model: Model, observations: Observations
+) -> tuple[Float[Array, ""], AbstractMoments]:
     """The ELBO, and the derivatives of the expected log joint with respect to the moments of q."""
-    blocks = isinstance(q, BlockGaussMarkov)
-
-    def expected(moments):
-        return expected_log_joint(moments, model, observations, blocks=blocks)
-
-    value, slope = jax.value_and_grad(expected)(moments(q))
+    value, slope = jax.value_and_grad(expected_log_joint)(q.moments(), model, observations)
     return value + q.entropy(), slope
 
 
-def _stepped(state: State) -> GaussMarkov | BlockGaussMarkov:
+def _stepped(state: State) -> AbstractBanded:
     """The member one step along the natural gradient."""
-    q, slope, step = state.q, state.slope, state.step
+    q, slope, step = state.q, state.slope.symmetric(), state.step
     diag, off = q.precision()
-    within = slope.within
-    if isinstance(q, BlockGaussMarkov):
-        within = 0.5 * (within + within.mT)
-    diag = (1.0 - step) * diag - step * 2.0 * within
+    diag = (1.0 - step) * diag - step * 2.0 * slope.within
     off = (1.0 - step) * off - step * slope.between
     move = type(q).from_natural(slope.mean, diag, off)  # its mean is the precision's solve
     return eqx.tree_at(lambda move: move.mean, move, q.mean + step * move.mean)
 
 
-def _finite_steps(values):
+def _finite_steps(values: Any) -> np.ndarray:
     values = np.asarray(values)
     return np.isfinite(values).reshape(len(values), -1).all(axis=1)
 
 
 def _check_curvature(state: State) -> None:
     """Explain a fit that got stuck because the log joint has no top."""
-    within = np.asarray(state.slope.within)
-    upwards = within.diagonal(axis1=1, axis2=2) if isinstance(state.q, BlockGaussMarkov) else within
-    upwards = (upwards.reshape(len(within), -1) >= 0).any(axis=1)
+    curvatures = np.asarray(state.slope.variances())  # by the variances
+    upwards = (curvatures.reshape(len(curvatures), -1) >= 0).any(axis=1)
     if upwards.any():
         raise ValueError(
             f"the expected log joint curves upwards at step {int(np.argmax(upwards))} wherever the fit "

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.models.parameters import Support
+from driftline.models.parameters import Learn, Support
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,6 +17,16 @@ class Layout:
     supports: tuple[Support, ...]
     shapes: tuple[tuple[int, ...], ...]
     flat: bool  # whether the density is taken on the numbers' own scale, without the stretch of the map
+
+    @classmethod
+    def of(cls, numbers: dict[str, Learn], *, flat: bool) -> "Layout":
+        """The layout of a model's learnt numbers, by place."""
+        return cls(
+            tuple(numbers),
+            tuple(number.support for number in numbers.values()),
+            tuple(number.start.shape for number in numbers.values()),
+            flat=flat,
+        )
 
     def parts(self) -> dict[str, slice]:
         """Where in the vector each number is."""

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded, AbstractFamily, GaussMarkov
 from driftline.infer import newton, threads
 from driftline.infer.curvature import chain_precision
 from driftline.infer.progress import Reporter
@@ -30,7 +30,7 @@ class Fits(NamedTuple):
         converged: Whether the stopping rule was met.
     """
 
-    q: GaussMarkov | BlockGaussMarkov
+    q: AbstractBanded
     variances: Float[Array, " N T"]
     first_elbo: Float[Array, " N"]
     elbo: Float[Array, " N"]

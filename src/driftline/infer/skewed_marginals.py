@@ -26,7 +26,6 @@ from driftline.families import AbstractFamily
 from driftline.infer.curvature import is_elementwise
 from driftline.infer.mixture_quantiles import GRID, quantiles
 from driftline.infer.quadrature import standard_normal
-from driftline.models.likelihoods import Gaussian
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 
@@ -48,7 +47,7 @@ class Tilted(NamedTuple):
 
 def is_tilted(model: Model) -> bool:
     """Whether marginals have a likelihood of their own that is not Gaussian."""
-    return is_elementwise(model) and not isinstance(model.likelihood, Gaussian)
+    return is_elementwise(model) and not model.likelihood.is_gaussian
 
 
 def tilted(

@@ -9,11 +9,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.families import BlockGaussMarkov, GaussMarkov, MeanField
-from driftline.infer.curvature import block_precision, chain_precision
+from driftline.families import AbstractBanded, BlockGaussMarkov, GaussMarkov, MeanField
+from driftline.infer.curvature import BANDS
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 # Above this many elements a step, curvature is not probed for a start: one probe costs a gradient.
 MOST_PROBES = 64
@@ -43,10 +42,10 @@ def begin(model: Model, observations: Observations) -> Float[Array, " T *shape"]
 
 def starting_family(
     model: Model, path: Float[Array, " T *shape"], observations: Observations, structure: str
-) -> GaussMarkov | BlockGaussMarkov:
+) -> AbstractBanded:
     """A member of the family that is asked for, as wide as the curvature at the starting path says."""
     dim = math.prod(model.prior.shape)
-    if dim > MOST_PROBES and not isinstance(model.prior, AbstractGaussianPrior):
+    if dim > MOST_PROBES and not model.prior.is_gaussian:
         return _unit_family(path, structure)
     family = _curved_family(model, path, observations, structure)
     if all(bool(jnp.all(jnp.isfinite(leaf))) for leaf in jax.tree.leaves(family)):
@@ -55,7 +54,7 @@ def starting_family(
 
 
 @eqx.filter_jit
-def without_correlations(q: GaussMarkov | BlockGaussMarkov) -> MeanField:
+def without_correlations(q: AbstractBanded) -> MeanField:
     """The independent Gaussians closest to chains: the same means, and the diagonal of the precision."""
     return MeanField(q.mean, jnp.sqrt(q.precision()[0]))
 
@@ -70,14 +69,10 @@ def _evaluate(model, observations):
 
 @eqx.filter_jit
 def _curved_family(model, path, observations, structure):
-    if structure == "block":
-        diag, off = block_precision(model, path, observations)
-        return BlockGaussMarkov.from_precision(path, diag, off)
-    if math.prod(model.prior.shape) > MOST_PROBES:
-        diag, off = model.prior.precision(observations.gaps)
-    else:
-        diag, off = chain_precision(model, path, observations)
-    return GaussMarkov.from_precision(path, diag, off)
+    if structure == "chains" and math.prod(model.prior.shape) > MOST_PROBES:
+        return GaussMarkov.from_precision(path, *model.prior.precision_diagonals(path, observations.gaps))
+    band = BANDS[structure]
+    return band.family.from_precision(path, *band.precision(model, path, observations))
 
 
 def _unit_family(path, structure):

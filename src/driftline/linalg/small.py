@@ -5,6 +5,8 @@ LAPACK's batched kernels can hang inside XLA's CPU runtime when two of them run 
 matrices are treated together, so XLA compiles everything to its own vector code.
 """
 
+import math
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -54,3 +56,9 @@ def solve_positive(
 def _below(column, num_zeros):
     padding = [(0, 0)] * (column.ndim - 1) + [(num_zeros, 0)]
     return jnp.pad(column, padding)
+
+
+def from_diagonals(diagonals: Float[Array, " N *shape"]) -> Float[Array, " N D D"]:
+    """Diagonal matrices, each with the D elements of an entry of an array on its diagonal."""
+    flat = diagonals.reshape(len(diagonals), math.prod(diagonals.shape[1:]))
+    return flat[:, :, None] * jnp.eye(flat.shape[1], dtype=flat.dtype)[None]

@@ -1,7 +1,7 @@
 """Any function as a likelihood."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import equinox as eqx
 import jax
@@ -9,8 +9,8 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
+from driftline.models.abstract_likelihood import AbstractLikelihood
 from driftline.models.checks import numbers, takes
-from driftline.models.likelihoods import AbstractLikelihood
 
 
 class Likelihood(AbstractLikelihood):
@@ -32,6 +32,7 @@ class Likelihood(AbstractLikelihood):
     params: Any
     draw: Callable | None
     elementwise: bool = eqx.field(static=True)
+    made_of_numbers: ClassVar[bool] = False
 
     def __init__(self, function, *, params=None, elementwise=False, draw=None):
         takes("the likelihood", function, ("x", "z"), 0 if params is None else 1)
@@ -39,6 +40,11 @@ class Likelihood(AbstractLikelihood):
         self.params = None if params is None else numbers("Likelihood", params)
         self.elementwise = elementwise
         self.draw = draw
+
+    @property
+    def is_elementwise(self) -> bool:
+        """See `AbstractLikelihood`."""
+        return self.elementwise
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
@@ -63,7 +69,38 @@ class Likelihood(AbstractLikelihood):
     def check(self, values):
         """See `AbstractLikelihood`; the function decides at the start of the fit."""
 
-    def returned(self, values: np.ndarray, shape: tuple[int, ...]) -> Any:
+    def check_series(self, values: np.ndarray, shape: tuple[int, ...]) -> None:
+        """See `AbstractLikelihood`; a function that returns anything but one number is refused, too."""
+        super().check_series(values, shape)
+        returned = self._returned(values, shape)
+        found = getattr(returned, "shape", None)
+        if found is None:
+            raise ValueError(
+                f"the likelihood returns {returned!r} for one step, but must return one number: its log "
+                "density"
+            )
+        if found != ():
+            raise ValueError(
+                f"the likelihood returns an array of shape {found} for one step, but must return one number; "
+                "sum over the elements, or pass Likelihood(function, elementwise=True)"
+            )
+
+    def missing(self, values: np.ndarray) -> np.ndarray:
+        """See `AbstractLikelihood`; a function that sees whole steps misses whole steps."""
+        missing = np.isnan(values)
+        if self.elementwise:
+            return missing
+        missing = missing.reshape(len(missing), -1)
+        partly = missing.any(axis=1) & ~missing.all(axis=1)
+        if partly.any():
+            raise ValueError(
+                f"step {int(np.argmax(partly))} is observed in part, but a likelihood function sees a step "
+                "as a whole; make the whole step NaN, pass Likelihood(function, elementwise=True), or code "
+                "missing elements with a number that the function knows"
+            )
+        return np.asarray(missing.all(axis=1))
+
+    def _returned(self, values, shape):
         """What the function returns for one call, with shapes in the place of arrays."""
         event = () if self.elementwise else values.shape[1:]
         latent = () if self.elementwise else shape

@@ -1,69 +1,26 @@
-"""Likelihoods of the observation at one step given the path at that step.
+"""Likelihoods of the observation at one step given the path at that step."""
 
-A likelihood turns the observations and a path into one log density per *datum*, an array of the shape of
-`Observations.observed`. Data that are missing are dropped afterwards, so that a likelihood never sees a gap.
-"""
-
-import abc
 import math
-from typing import Any
+from typing import Any, ClassVar
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
-from jaxtyping import Array, Float, Key
 
+from driftline.models.abstract_likelihood import (
+    AbstractElementwise,
+    AbstractLikelihood,
+    beside,
+    check_counts,
+    refuse,
+)
 from driftline.models.checks import number
 from driftline.models.count_draws import draw_counts
 from driftline.models.log_probabilities import log_binomial, log_negative_binomial, log_poisson, log_student_t
 from driftline.models.parameters import Learn
 
 LOG_2PI = math.log(2.0 * math.pi)
-
-
-class AbstractLikelihood(eqx.Module):
-    """The density of what is seen at one step."""
-
-    @abc.abstractmethod
-    def terms(
-        self, values: Float[Array, " T *event"], path: Float[Array, " T *shape"]
-    ) -> Float[Array, " T *data"]:
-        """Log density of every datum."""
-
-    @abc.abstractmethod
-    def simulate(self, key: Key[Array, ""], path: Float[Array, " T *shape"]) -> Float[Array, " T *event"]:
-        """Draw observations for a path."""
-
-    @abc.abstractmethod
-    def event_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """Shape of the observation at one step, for a path of the given shape; None if any will do."""
-
-    @abc.abstractmethod
-    def check(self, values: np.ndarray) -> None:
-        """Refuse observations (NaN where missing) that the likelihood gives no density to."""
-
-
-class AbstractElementwise(AbstractLikelihood):
-    """A likelihood in which every element of the path has an observation of its own.
-
-    Its numbers are broadcast against the observations: one for all, one for each element of a step, or one
-    for each observation.
-    """
-
-    def event_shape(self, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-        """See `AbstractLikelihood`."""
-        return shape
-
-    def expected_terms(
-        self,
-        values: Float[Array, " T *shape"],
-        mean: Float[Array, " T *shape"],
-        variance: Float[Array, " T *shape"],
-    ) -> Float[Array, " T *shape"] | None:
-        """Expectation of `terms` for a Gaussian path, or None where there is no closed form."""
-        return None
 
 
 class Gaussian(AbstractElementwise):
@@ -74,27 +31,33 @@ class Gaussian(AbstractElementwise):
     """
 
     scale: Any
+    is_gaussian: ClassVar[bool] = True
+    adds_noise: ClassVar[bool] = True
 
     def __init__(self, scale: Any = 1.0):
         self.scale = number("Gaussian", "scale", scale, positive=True)
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        scale = _beside(self.scale, path)
+        scale = beside(self.scale, path)
         return _normal(values - path, scale)
 
     def expected_terms(self, values, mean, variance):
-        """See `AbstractElementwise`."""
-        scale = _beside(self.scale, mean)
+        """See `AbstractLikelihood`."""
+        scale = beside(self.scale, mean)
         return _normal(values - mean, scale) - 0.5 * variance / scale**2
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
         noise = jr.normal(key, path.shape, path.dtype)
-        return path + _beside(self.scale, path) * noise
+        return path + beside(self.scale, path) * noise
 
     def check(self, values):
         """See `AbstractLikelihood`; every real number is possible."""
+
+    def rough_path(self, seen):
+        """See `AbstractLikelihood`."""
+        return float(np.median(seen))
 
 
 class StudentT(AbstractElementwise):
@@ -107,6 +70,7 @@ class StudentT(AbstractElementwise):
 
     df: Any
     scale: Any
+    adds_noise: ClassVar[bool] = True
 
     def __init__(self, df: Any = 4.0, scale: Any = 1.0):
         self.df = number("StudentT", "df", df, positive=True)
@@ -114,16 +78,20 @@ class StudentT(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        df, scale = _beside(self.df, path), _beside(self.scale, path)
+        df, scale = beside(self.df, path), beside(self.scale, path)
         return log_student_t((values - path) / scale, df) - jnp.log(scale)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        df, scale = _beside(self.df, path), _beside(self.scale, path)
+        df, scale = beside(self.df, path), beside(self.scale, path)
         return path + scale * jr.t(key, jnp.broadcast_to(df, path.shape), path.shape, path.dtype)
 
     def check(self, values):
         """See `AbstractLikelihood`; every real number is possible."""
+
+    def rough_path(self, seen):
+        """See `AbstractLikelihood`."""
+        return float(np.median(seen))
 
 
 class Poisson(AbstractElementwise):
@@ -141,21 +109,29 @@ class Poisson(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        return log_poisson(values, path + jnp.log(_beside(self.exposure, path)))
+        return log_poisson(values, path + jnp.log(beside(self.exposure, path)))
 
     def expected_terms(self, values, mean, variance):
-        """See `AbstractElementwise`."""
+        """See `AbstractLikelihood`."""
         half = 0.5 * variance  # the expected rate is that of a path which is higher by this
         return self.terms(values, mean + half) - values * half
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        rate = jnp.exp(path) * _beside(self.exposure, path)
+        rate = jnp.exp(path) * beside(self.exposure, path)
         return draw_counts(key, rate)
 
     def check(self, values):
         """See `AbstractLikelihood`."""
-        _check_counts("Poisson", values)
+        check_counts("Poisson", values)
+
+    def rough_path(self, seen):
+        """See `AbstractLikelihood`."""
+        return _log_rate(seen, self.exposure)
+
+    def why_endless(self, seen):
+        """See `AbstractLikelihood`."""
+        return _no_event(seen)
 
 
 class NegativeBinomial(AbstractElementwise):
@@ -175,22 +151,30 @@ class NegativeBinomial(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        size = _beside(self.concentration, path)
-        log_mean = path + jnp.log(_beside(self.exposure, path))
+        size = beside(self.concentration, path)
+        log_mean = path + jnp.log(beside(self.exposure, path))
         return log_negative_binomial(values, log_mean, size)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
         key_rate, key_count = jr.split(key)
-        size = _beside(self.concentration, path)
-        mean = jnp.exp(path) * _beside(self.exposure, path)
+        size = beside(self.concentration, path)
+        mean = jnp.exp(path) * beside(self.exposure, path)
         shape = jnp.broadcast_to(size, path.shape)
         rate = mean / size * jr.gamma(key_rate, shape, path.shape, path.dtype)
         return draw_counts(key_count, rate)
 
     def check(self, values):
         """See `AbstractLikelihood`."""
-        _check_counts("NegativeBinomial", values)
+        check_counts("NegativeBinomial", values)
+
+    def rough_path(self, seen):
+        """See `AbstractLikelihood`."""
+        return _log_rate(seen, self.exposure)
+
+    def why_endless(self, seen):
+        """See `AbstractLikelihood`."""
+        return _no_event(seen)
 
 
 class Bernoulli(AbstractElementwise):
@@ -206,11 +190,19 @@ class Bernoulli(AbstractElementwise):
 
     def check(self, values):
         """See `AbstractLikelihood`."""
-        _refuse(
+        refuse(
             values,
             (values != 0) & (values != 1),
             "Bernoulli takes 0 and 1; use Binomial(trials=...) for several trials at a step",
         )
+
+    def rough_path(self, seen):
+        """See `AbstractLikelihood`."""
+        return _log_odds(seen, 1.0)
+
+    def why_endless(self, seen):
+        """See `AbstractLikelihood`."""
+        return " (every observation is one)" if (seen == 1).all() else _no_event(seen)
 
 
 class Binomial(AbstractElementwise):
@@ -232,19 +224,27 @@ class Binomial(AbstractElementwise):
 
     def terms(self, values, path):
         """See `AbstractLikelihood`."""
-        trials = _beside(self.trials, path)
+        trials = beside(self.trials, path)
         return log_binomial(values, trials - values, path)
 
     def simulate(self, key, path):
         """See `AbstractLikelihood`."""
-        trials = _beside(self.trials, path)
+        trials = beside(self.trials, path)
         return jr.binomial(key, trials, jax.nn.sigmoid(path), path.shape, path.dtype)
 
     def check(self, values):
         """See `AbstractLikelihood`."""
-        _check_counts("Binomial", values)
+        check_counts("Binomial", values)
         trials = np.broadcast_to(self.trials, values.shape)
-        _refuse(values, values > trials, "Binomial has more successes than trials")
+        refuse(values, values > trials, "Binomial has more successes than trials")
+
+    def rough_path(self, seen):
+        """See `AbstractLikelihood`."""
+        return _log_odds(seen, self.trials)
+
+    def why_endless(self, seen):
+        """See `AbstractLikelihood`."""
+        return _no_event(seen)
 
 
 class LogVolatility(AbstractElementwise):
@@ -255,7 +255,7 @@ class LogVolatility(AbstractElementwise):
         return -0.5 * (LOG_2PI + path + values * values * jnp.exp(-path))
 
     def expected_terms(self, values, mean, variance):
-        """See `AbstractElementwise`."""
+        """See `AbstractLikelihood`."""
         return -0.5 * (LOG_2PI + mean + values * values * jnp.exp(0.5 * variance - mean))
 
     def simulate(self, key, path):
@@ -265,14 +265,37 @@ class LogVolatility(AbstractElementwise):
     def check(self, values):
         """See `AbstractLikelihood`; every real number is possible."""
 
-    def check_series(self, values: np.ndarray) -> None:
-        """Refuse a series from which the path has no lower end."""
+    def check_series(self, values, shape):
+        """See `AbstractLikelihood`; a series from which the path has no lower end is refused, too."""
+        super().check_series(values, shape)
         seen = values[~np.isnan(values)]
         if seen.size and np.all(seen == 0):
             raise ValueError(
                 "every observation is zero, so that the log volatility has no lower end; "
                 "are these returns rather than prices?"
             )
+
+    def rough_path(self, seen):
+        """See `AbstractLikelihood`."""
+        moved = np.abs(seen[seen != 0])
+        largest = moved.max(initial=0.0)  # squares of tiny returns would be zero
+        return float(2.0 * np.log(largest) + np.log(np.mean((moved / largest) ** 2))) if moved.size else None
+
+    def why_endless(self, seen):
+        """See `AbstractLikelihood`."""
+        many = int((seen == 0).sum())
+        where = "where a volatility has no lower end"
+        return f" ({many} of the returns are exactly zero, {where})" if many else ""
+
+    def doubt(self, seen):
+        """See `AbstractLikelihood`."""
+        many = int((seen == 0).sum())
+        if not many:
+            return ""
+        return (
+            f"{many} returns are exactly zero, where a log volatility has no lower end, so that the "
+            "posterior of its scale has none above; put NaN in their place"
+        )
 
 
 class Categorical(AbstractLikelihood):
@@ -302,31 +325,18 @@ class Categorical(AbstractLikelihood):
 
     def check(self, values):
         """See `AbstractLikelihood`."""
-        _check_counts("Categorical", values)
+        check_counts("Categorical", values)
 
-    def check_categories(self, values: np.ndarray, num_categories: int) -> None:
-        """Refuse a category that the path has no logit for."""
-        _refuse(
-            values,
-            values >= num_categories,
-            f"the prior has {num_categories} logits, so categories go from 0 to {num_categories - 1}",
-        )
+    def check_series(self, values, shape):
+        """See `AbstractLikelihood`; a category that the path has no logit for is refused, too."""
+        super().check_series(values, shape)
+        count = shape[-1]
+        why = f"the prior has {count} logits, so categories go from 0 to {count - 1}"
+        refuse(values, values >= count, why)
 
-
-def is_per_step(likelihood: AbstractLikelihood, leaf: Any, values: Any) -> bool:
-    """Whether a number of a likelihood has an entry for every step of a series, as an exposure may have.
-
-    Only an array with as many axes as the observations can: one of fewer has entries for the elements of a
-    step, however many these are, and what a function takes as `params` is the same at all steps.
-    """
-    shape, series = np.shape(leaf), np.shape(values)
-    return isinstance(likelihood, AbstractElementwise) and len(shape) == len(series) and shape[0] == series[0]
-
-
-def _beside(number, path):
-    """A number of a likelihood as an array that can be combined with a path."""
-    array = jnp.asarray(number, path.dtype)
-    return array.reshape((1,) * (path.ndim - array.ndim) + array.shape) if array.ndim else array
+    def why_endless(self, seen):
+        """See `AbstractLikelihood`."""
+        return _no_event(seen)
 
 
 def _normal(difference, scale):
@@ -334,14 +344,16 @@ def _normal(difference, scale):
     return -0.5 * (LOG_2PI + ratio * ratio) - jnp.log(scale)
 
 
-def _check_counts(name, values):
-    wrong = (values < 0) | (values != np.floor(values))
-    _refuse(values, wrong, f"{name} takes whole numbers from zero on; put NaN where nothing was observed")
+def _log_rate(seen, exposure):
+    """Logarithm of the average rate, that of half an event if there was none."""
+    return float(np.log((seen.mean() + 0.5 / seen.size) / np.mean(exposure)))
 
 
-def _refuse(values, wrong, why):
-    wrong = wrong & ~np.isnan(values)
-    if wrong.any():
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        step = place[0] if len(place) == 1 else place
-        raise ValueError(f"observation {values[place]:g} at step {step} is impossible: {why}")
+def _log_odds(seen, trials):
+    """Log odds of the share of successes, half of one added to either side."""
+    share = (seen.sum() + 0.5) / (np.mean(trials) * seen.size + 1.0)
+    return float(np.log(share / (1.0 - share)))
+
+
+def _no_event(seen):
+    return " (there is no event in the series: every observation is zero)" if (seen == 0).all() else ""

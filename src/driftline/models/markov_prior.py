@@ -11,10 +11,10 @@ from jaxtyping import Array, Float, Key
 
 from driftline.models.checks import fits_shape, number, numbers, shape_of, takes
 from driftline.models.parameters import Learn
-from driftline.models.priors import LOG_2PI, AbstractPrior
+from driftline.models.stepwise_prior import AbstractStepwisePrior
 
 
-class MarkovPrior(AbstractPrior):
+class MarkovPrior(AbstractStepwisePrior):
     """Any Markov prior, from two functions that JAX can differentiate.
 
     Args:
@@ -36,6 +36,7 @@ class MarkovPrior(AbstractPrior):
     draw_initial: Callable | None
     draw_transition: Callable | None
     shape: tuple[int, ...] = eqx.field(static=True)
+    made_of_numbers: ClassVar[bool] = False
     in_continuous_time: ClassVar[bool] = True  # its transition takes dt; what it does with it is the user's
 
     def __init__(
@@ -79,36 +80,19 @@ class MarkovPrior(AbstractPrior):
                 )
 
     def initial_log_prob(self, value: Float[Array, " *shape"]) -> Float[Array, ""]:
-        """Log density of the first step."""
+        """See `AbstractStepwisePrior`."""
         return self.initial(value, *self._last())
 
     def transition_log_prob(
         self, value: Float[Array, " *shape"], previous: Float[Array, " *shape"], gap: Float[Array, ""]
     ) -> Float[Array, ""]:
-        """Log density of a step given the one before it."""
+        """See `AbstractStepwisePrior`."""
         return self.transition(value, previous, gap, *self._last())
 
-    def transition_terms(
-        self,
-        values: Float[Array, " K *shape"],
-        previous: Float[Array, " K *shape"],
-        gaps: Float[Array, " K"],
-    ) -> Float[Array, " K"]:
-        """Log densities of several steps given the ones before them."""
-        cut = jnp.isinf(gaps)
-        steps = cut.reshape(len(gaps), *(1 for _ in self.shape))
-        # A step after a cut is a standard normal; the user's function must not spoil its gradient.
-        safe = jnp.where(steps, jax.lax.stop_gradient(values), values)
-        safe_previous = jnp.where(steps, jax.lax.stop_gradient(previous), previous)
-        safe_gaps = jnp.where(cut, 1.0, gaps).astype(values.dtype)
-        terms = jax.vmap(self.transition_log_prob)(safe, safe_previous, safe_gaps)
-        apart = -0.5 * (values * values + LOG_2PI).reshape(len(values), -1).sum(axis=1)
-        return jnp.where(cut, apart, terms)
-
-    def log_prob(self, path: Float[Array, " T *shape"], gaps: Float[Array, " T-1"]) -> Float[Array, ""]:
-        """See `AbstractPrior`."""
-        terms = self.transition_terms(path[1:], path[:-1], gaps)
-        return self.initial_log_prob(path[0]) + jnp.sum(terms)
+    @property
+    def can_simulate(self) -> bool:
+        """See `AbstractPrior`; only if it was told how."""
+        return self.draw_initial is not None and self.draw_transition is not None
 
     def mean_path(self, gaps: Float[Array, " gaps"]) -> Float[Array, " gaps+1 *shape"]:
         """See `AbstractPrior`: the `start`, at every step."""

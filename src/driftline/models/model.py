@@ -9,11 +9,11 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array, Float
 
+from driftline.models.abstract_likelihood import AbstractLikelihood
+from driftline.models.abstract_prior import AbstractPrior
 from driftline.models.function_likelihood import Likelihood
-from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood
 from driftline.models.observations import Observations, as_times
 from driftline.models.parameters import at_start, ties_of
-from driftline.models.priors import AbstractPrior
 
 
 class Model(eqx.Module):
@@ -71,8 +71,6 @@ class Model(eqx.Module):
         observations: Observations,
     ) -> Float[Array, " T *shape"] | None:
         """Expectations of `log_likelihoods` for a Gaussian path; None where there is no closed form."""
-        if not isinstance(self.likelihood, AbstractElementwise):
-            return None
         mean, variance = (_held_where_unseen(part, observations) for part in (mean, variance))
         terms = self.likelihood.expected_terms(observations.values.astype(mean.dtype), mean, variance)
         return None if terms is None else jnp.where(observations.observed, terms, jnp.zeros_like(terms))

@@ -4,25 +4,13 @@ from typing import Any
 
 import numpy as np
 
-import driftline.models as parts
-from driftline.models.function_likelihood import Likelihood
-from driftline.models.markov_prior import MarkovPrior
 from driftline.models.model import Model
-
-# The only classes that a file may name; what is not here cannot be built from a file.
-PARTS = {
-    part.__name__: part
-    for part in (
-        parts.AR1, parts.Diffusion, parts.OrnsteinUhlenbeck, parts.RandomWalk,
-        parts.Bernoulli, parts.Binomial, parts.Categorical, parts.Gaussian, parts.LogVolatility,
-        parts.NegativeBinomial, parts.Poisson, parts.StudentT,
-    )
-}  # fmt: skip
+from driftline.models.parts import name_of, part_named
 
 
 def to_spec(model: Model) -> dict[str, Any] | None:
     """The model as JSON; None if it holds functions, which cannot be written to a file."""
-    if isinstance(model.prior, MarkovPrior) or isinstance(model.likelihood, Likelihood):
+    if not (model.prior.made_of_numbers and model.likelihood.made_of_numbers):
         return None
     return {"prior": _part(model.prior), "likelihood": _part(model.likelihood)}
 
@@ -45,18 +33,26 @@ def shapes_of(model: Model) -> dict[str, tuple[int, ...]]:
     }
 
 
-def _part(part):
+def _part(part: Any) -> dict[str, Any]:
     fields = {
-        name: list(value) if name == "shape" else np.asarray(value).tolist()
+        name: list(value) if name == "shape" else _number(part, name, value)
         for name, value in vars(part).items()
     }
-    return {"part": type(part).__name__, "arguments": fields}
+    return {"part": name_of(type(part)), "arguments": fields}
 
 
-def _build(spec):
+def _number(part: Any, name: str, value: Any) -> Any:
+    array = np.asarray(value)
+    if array.dtype.kind not in "biuf":
+        raise TypeError(
+            f"{type(part).__name__}({name}=...) is {value!r}, which a file cannot hold; keep numbers in its "
+            "fields, or set made_of_numbers = False in the class to have files leave the model out"
+        )
+    return array.tolist()
+
+
+def _build(spec: dict[str, Any]) -> Any:
     name, arguments = spec["part"], dict(spec["arguments"])
-    if name not in PARTS:
-        raise ValueError(f"a model has the part {name!r}, which is none of {', '.join(PARTS)}")
     if "shape" in arguments:
         arguments["shape"] = tuple(arguments["shape"])
-    return PARTS[name](**arguments)
+    return part_named(name)(**arguments)

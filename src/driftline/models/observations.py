@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Bool, Float
 
-from driftline.models.checks import stretches_to
+from driftline.models.abstract_likelihood import AbstractLikelihood
 from driftline.models.dates import (
     as_labels,
     as_timedelta,
@@ -17,14 +17,6 @@ from driftline.models.dates import (
     index_times,
     median_nanoseconds,
 )
-from driftline.models.function_likelihood import Likelihood
-from driftline.models.likelihoods import (
-    AbstractElementwise,
-    AbstractLikelihood,
-    Categorical,
-    LogVolatility,
-)
-from driftline.models.parameters import Learn
 from driftline.models.unreadable import refuse_unreadable
 
 SAME_TIME = 1e-9  # of a median gap, within which two times are one
@@ -136,18 +128,8 @@ def observe(
             f"{type(likelihood).__name__} then takes observations of shape {event}; "
             f"pass shape={values.shape[1:]} to the prior, or change the series"
         )
-    if isinstance(likelihood, AbstractElementwise):
-        _check_numbers(likelihood, values)
-    likelihood.check(values)
-    if isinstance(likelihood, Categorical):
-        likelihood.check_categories(values, shape[-1])
-    if isinstance(likelihood, LogVolatility):
-        likelihood.check_series(values)
-    missing = np.isnan(values)
-    if isinstance(likelihood, Likelihood):
-        _check_function(likelihood, values, shape)
-        if not likelihood.elementwise:
-            missing = _whole_steps(missing)
+    likelihood.check_series(values, shape)
+    missing = likelihood.missing(values)
     even = len(gaps) > 0 and np.ptp(gaps) <= 1e-12 * gaps[0]  # times such as 0.1 t are even to rounding only
     spacing = gaps[0] if even else gaps
     # device_put, because jnp.asarray compiles a program for every new length.
@@ -204,43 +186,6 @@ def _check_increasing(labels, gaps, what):
             f"{what} must increase, but step {step} is at {labels[step]} and the step before it at "
             f"{labels[step - 1]}; sort the series by time and join steps of the same time{remedy}"
         )
-
-
-def _check_numbers(likelihood, values):
-    for name, value in vars(likelihood).items():
-        found = np.shape(value.start if isinstance(value, Learn) else value)
-        if not stretches_to(found, values.shape):
-            raise ValueError(
-                f"{type(likelihood).__name__}({name}=...) has shape {found}, which does not fit a series of "
-                f"shape {values.shape}; pass one number, one for each element of a step, or one for each "
-                "observation"
-            )
-
-
-def _check_function(likelihood, values, shape):
-    returned = likelihood.returned(values, shape)
-    found = getattr(returned, "shape", None)
-    if found is None:
-        raise ValueError(
-            f"the likelihood returns {returned!r} for one step, but must return one number: its log density"
-        )
-    if found != ():
-        raise ValueError(
-            f"the likelihood returns an array of shape {found} for one step, but must return one number; "
-            "sum over the elements, or pass Likelihood(function, elementwise=True)"
-        )
-
-
-def _whole_steps(missing):
-    missing = missing.reshape(len(missing), -1)
-    partly = missing.any(axis=1) & ~missing.all(axis=1)
-    if partly.any():
-        raise ValueError(
-            f"step {int(np.argmax(partly))} is observed in part, but a likelihood function sees a step as a "
-            "whole; make the whole step NaN, pass Likelihood(function, elementwise=True), or code missing "
-            "elements with a number that the function knows"
-        )
-    return missing.all(axis=1)
 
 
 def _filled(values, missing):

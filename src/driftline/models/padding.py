@@ -8,7 +8,7 @@ import jax
 import numpy as np
 
 from driftline.linalg.lengths import padded_length
-from driftline.models.likelihoods import AbstractLikelihood, is_per_step
+from driftline.models.abstract_likelihood import AbstractLikelihood
 from driftline.models.observations import Observations
 from driftline.models.parameters import numbers_of
 
@@ -20,7 +20,7 @@ def pad(observations: Observations, likelihood: AbstractLikelihood) -> Observati
     """
     num_steps = len(observations.values)
     length = padded_length(num_steps)
-    if any(is_per_step(likelihood, leaf, observations.values) for leaf in numbers_of(likelihood)):
+    if any(likelihood.is_per_step(leaf, observations.values) for leaf in numbers_of(likelihood)):
         return observations
     extra = length - num_steps
 

@@ -8,10 +8,9 @@ import jax
 import numpy as np
 
 from driftline.linalg.lengths import panel_length
+from driftline.models.abstract_likelihood import AbstractLikelihood
 from driftline.models.dates import as_timedelta, in_nanoseconds, median_nanoseconds
-from driftline.models.likelihoods import AbstractElementwise, AbstractLikelihood, LogVolatility
 from driftline.models.observations import Observations, as_times, as_values
-from driftline.models.parameters import numbers_of
 from driftline.models.unreadable import refuse_unreadable
 
 
@@ -111,7 +110,7 @@ def observe_panel(
             "a panel takes a model of one number per step, with a likelihood of this package or "
             f"Likelihood(function, elementwise=True); this one has shape {shape}; fit the series one by one"
         )
-    if isinstance(likelihood, AbstractElementwise) and any(map(np.ndim, numbers_of(likelihood))):
+    if likelihood.has_arrays():
         raise ValueError("a likelihood with a number for every step is of no use to a panel; fit one by one")
     longest = max(len(series.values) for series in panel)
     length = panel_length(longest)
@@ -128,17 +127,11 @@ def observe_panel(
 
 def _check(panel, values, likelihood):
     try:
-        _check_values(values, likelihood)
+        likelihood.check_series(values, ())
     except ValueError:
         for series in panel:  # find out whose it is
             try:
-                _check_values(series.values, likelihood)
+                likelihood.check_series(series.values, ())
             except ValueError as error:
                 raise ValueError(f"series {series.name!r}: {error}") from error
         raise
-
-
-def _check_values(values, likelihood):
-    likelihood.check(values)
-    if isinstance(likelihood, LogVolatility):
-        likelihood.check_series(values)

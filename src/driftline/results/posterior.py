@@ -10,7 +10,14 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, FullRank, GaussMarkov, MeanField
+from driftline.families import (
+    AbstractBanded,
+    AbstractFamily,
+    BlockGaussMarkov,
+    FullRank,
+    GaussMarkov,
+    MeanField,
+)
 from driftline.families.padding import fill
 from driftline.infer import newton
 from driftline.infer.judging.corrected_draws import corrected_sample
@@ -130,14 +137,14 @@ class Posterior:
         if self.parameters and (not self.supports or len(points[1]) == 1):
             # Nothing is known of the numbers but their values: the path given their means is judged.
             layout, points = points_of({}, {})
-            state = newton.refit(model, observations, q)
+            state = newton.refit(model, observations, q.banded())
             q, elbo, error = state.q, float(state.elbo), 0.0
             mean, sd = np.asarray(q.mean), np.sqrt(np.asarray(q.variances()))
         return Judged(q, mean, sd, elbo, error, self.converged, model, observations, layout, points)
 
-    def _start(self) -> GaussMarkov | BlockGaussMarkov:
+    def _start(self) -> AbstractBanded:
         """A family with a band, from which the path can be fitted anew."""
-        if isinstance(self.q, GaussMarkov | BlockGaussMarkov):
+        if isinstance(self.q, AbstractBanded):
             return self.q
         model, observations = self._known_model(), self._observations()
         return starting_family(model, self.q.mean, observations, "chains")
@@ -192,7 +199,7 @@ class Posterior:
     @property
     def structure(self) -> str:
         """How the elements of a step go together in `q`: as "chains" of their own, or in one "block"."""
-        return "block" if isinstance(self.q, BlockGaussMarkov) else "chains"
+        return self.q.structure
 
     def _known_model(self) -> Model:
         if self.model is None:

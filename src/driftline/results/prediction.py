@@ -21,7 +21,6 @@ from driftline.infer.learning.fits_at_numbers import fit_points
 from driftline.infer.mixture_quantiles import mixture_quantiles
 from driftline.infer.observation_density import log_marginal
 from driftline.infer.start import begin, starting_family
-from driftline.models.likelihoods import is_per_step
 from driftline.models.model import Model
 from driftline.models.observations import as_numbers, as_times, merged, observe
 from driftline.models.padding import pad
@@ -129,7 +128,7 @@ def predict(
         parameters: The learnt numbers.
         structure: "chains" or "block".
     """
-    if any(is_per_step(model.likelihood, leaf, values) for leaf in numbers_of(model.likelihood)):
+    if any(model.likelihood.is_per_step(leaf, values) for leaf in numbers_of(model.likelihood)):
         raise ValueError(
             "the likelihood has a number for every observed step, such as an exposure, and none for new "
             "times; fit the longer series yourself, with NaN where nothing was observed"

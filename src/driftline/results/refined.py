@@ -12,7 +12,6 @@ from driftline.infer.judging.refinement import Refinement, agreement
 from driftline.models.model import Model
 from driftline.models.model_json import from_spec, shapes_of, to_spec
 from driftline.models.observations import as_times, observe
-from driftline.models.priors import AbstractLinearPrior
 from driftline.results import asked_times
 from driftline.results.drawn_prediction import DrawnPrediction
 from driftline.results.intervals import checked_probability
@@ -127,7 +126,7 @@ class Refined:
         """
         model = self._known_model()
         ahead = asked_times.times_ahead(model, self.times, steps, times)
-        if not isinstance(model.prior, AbstractLinearPrior):
+        if not model.prior.is_linear:
             return self._again(ahead, seed)
         everything = np.concatenate([self.times[-1:], ahead])
         with jax.enable_x64(True):

@@ -8,7 +8,9 @@ import pytest
 from scipy import optimize, stats
 
 import driftline as dl
+from driftline.infer import newton
 from driftline.infer.learning import cover_points, covering, heights, integration, mixture
+from driftline.infer.learning.problem import LearningProblem
 from driftline.infer.mixture_quantiles import SCORES
 from driftline.infer.number_vector import Layout
 from driftline.models.observations import observe
@@ -269,10 +271,9 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape, monkeypatch):
     ]
     observations = observe(data, np.ones(4), model.likelihood, shape)
     number = model.prior.scale
-    layout = Layout(("prior.scale",), (number.support,), ((),), flat=False)
-    template = dl.Model(dl.RandomWalk(0.2, shape=shape), dl.Gaussian(2.0))
     raws = np.array([number.support.to_raw(scale) for scale in scales]).reshape(-1, 1)
-    problem = template, observations, layout, jnp.asarray(1e-12), jnp.asarray(100)
+    settings = newton.Settings(max_iterations=100, tolerance=1e-12)
+    problem = LearningProblem.of(model, observations, settings, flat=False, is_panel=False)
     mixed, quantiles = mixture.mixed(raws, weights, fits[0].q, problem)
     means = np.array([fit.mean for fit in fits])
     mean = np.tensordot(weights, means, 1)

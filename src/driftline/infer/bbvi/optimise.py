@@ -28,7 +28,6 @@ from driftline.infer.progress import Reporter
 from driftline.linalg import bidiagonal, tridiagonal
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 STEPS_PER_BLOCK = 50
 STEPS_PER_STRIDE = 5
@@ -255,7 +254,7 @@ def _window(run: _Run, state: State, basis, rate: float, num_blocks: int) -> tup
 def _basis(model, observations, q, name):
     if name == "standard":
         return StandardBasis(_standard_deviations(q))
-    if not isinstance(model.prior, AbstractGaussianPrior):
+    if not model.prior.is_gaussian:
         raise ValueError(
             f"basis='prior' needs a Gaussian prior, not {type(model.prior).__name__}; use basis='standard'"
         )

@@ -7,10 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.infer.curvature import chain_precision, is_elementwise, likelihood_curvature, prior_blocks
+from driftline.infer.curvature import chain_precision, is_elementwise, likelihood_curvature
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 
 def check_quadratic(
@@ -66,8 +65,7 @@ def _bands(model, observations, path):
 
 @eqx.filter_jit
 def _curvatures(model, observations, path):
-    gaussian = isinstance(model.prior, AbstractGaussianPrior)
-    prior = None if gaussian else prior_blocks(model.prior, path, observations.gaps)
+    prior = None if model.prior.is_gaussian else model.prior.precision_blocks(path, observations.gaps)
     return likelihood_curvature(model, path, observations), prior
 
 

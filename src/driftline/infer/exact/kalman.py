@@ -10,14 +10,12 @@ import jax
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
-from driftline.infer.curvature import block_precision, chain_precision, is_elementwise
+from driftline.families import AbstractBanded
+from driftline.infer.curvature import BANDS, is_elementwise
 from driftline.infer.exact.is_quadratic import check_quadratic
 from driftline.infer.outcome import Outcome
-from driftline.models.likelihoods import Gaussian
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 
 def smooth(
@@ -31,27 +29,28 @@ def smooth(
         path: Any path; the result does not depend on it beyond rounding.
         structure: "chains" or "block"; a model that couples the elements of a step gets blocks anyway.
     """
-    couples = not (is_elementwise(model) and isinstance(model.prior, AbstractGaussianPrior))
-    blocks = structure == "block" or (couples and model.prior.shape != ())
-    q, log_evidence = _substitute(model, observations, path, blocks)
-    if not (isinstance(model.prior, AbstractGaussianPrior) and isinstance(model.likelihood, Gaussian)):
+    couples = not (is_elementwise(model) and model.prior.is_gaussian)
+    structure = "block" if couples and model.prior.shape != () else structure
+    q, log_evidence = _substitute(model, observations, path, structure)
+    if not (model.prior.is_gaussian and model.likelihood.is_gaussian):
         check_quadratic(model, observations, path, q.mean)
     _check_proper(q)
     return Outcome(q, float(log_evidence), 0.0, converged=True, iterations=1, message="exact")
 
 
 @eqx.filter_jit
-def _substitute(model, observations, path, blocks) -> tuple[AbstractFamily, Float[Array, ""]]:
+def _substitute(
+    model: Model, observations: Observations, path: Float[Array, " T *shape"], structure: str
+) -> tuple[AbstractBanded, Float[Array, ""]]:
     score = jax.grad(model.log_joint)(path, observations)
-    precision = block_precision if blocks else chain_precision
-    family = BlockGaussMarkov if blocks else GaussMarkov
-    step = family.from_natural(score, *precision(model, path, observations))
+    band = BANDS[structure]
+    step = band.family.from_natural(score, *band.precision(model, path, observations))
     q = eqx.tree_at(lambda q: q.mean, step, path + step.mean)
     # log p(x) = log p(x, z) - log p(z | x) holds at every z; at the mean it is the least prone to rounding.
     return q, model.log_joint(q.mean, observations) - q.log_prob(q.mean)
 
 
-def _check_proper(q):
+def _check_proper(q: AbstractBanded) -> None:
     diag = np.asarray(q.diag)
     pivots = diag if diag.shape == q.mean.shape else np.diagonal(diag, axis1=1, axis2=2)
     proper = ((pivots > 0) & np.isfinite(pivots)).reshape(len(pivots), -1).all(axis=1)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded
 from driftline.infer.number_vector import Layout
 from driftline.infer.sampling.tempering import Particles, temper
 from driftline.infer.sampling.whitened_coordinates import Coordinates, Place, Position, coordinates
@@ -19,7 +19,7 @@ FEWEST = 32  # particles of a group
 def corrected_sample(
     model: Model,
     observations: Observations,
-    q: GaussMarkov | BlockGaussMarkov,
+    q: AbstractBanded,
     layout: Layout,
     points: tuple[np.ndarray, np.ndarray],
     num_draws: int,

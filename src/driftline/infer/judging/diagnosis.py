@@ -10,7 +10,7 @@ import jax.random as jr
 import numpy as np
 from scipy import stats
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded, AbstractFamily
 from driftline.infer import newton
 from driftline.infer.coupling import couples
 from driftline.infer.judging.corrected_draws import places, tempered
@@ -21,7 +21,6 @@ from driftline.infer.sampling import particles
 from driftline.infer.sampling.pareto_tails import pareto_shape
 from driftline.infer.sampling.whitened_coordinates import coordinates
 from driftline.infer.start import starting_family
-from driftline.models.likelihoods import LogVolatility
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 
@@ -179,7 +178,7 @@ def diagnose(fit: Judged, seed: int) -> Diagnosis:
         elsewhere=elsewhere,
         converged=fit.converged,
         reached=reached,
-        zeros=_zeros(fit),
+        doubt=_doubt(fit),
     )
     verdict, flagged = _verdict(facts)
     return Diagnosis(
@@ -205,10 +204,8 @@ def diagnose(fit: Judged, seed: int) -> Diagnosis:
 
 def _near(fit: Judged):
     """The best fit of the path at the numbers' means, in blocks where elements are coupled, and its gain."""
-    structure = "chains" if isinstance(fit.q, GaussMarkov) else "block"
-    q = fit.q
-    if not isinstance(q, GaussMarkov | BlockGaussMarkov):
-        structure = "chains"
+    q, structure = fit.q, fit.q.structure
+    if not isinstance(q, AbstractBanded):
         q = starting_family(fit.model, q.mean, fit.observations, structure)
     state = newton.refit(fit.model, fit.observations, q)
     if structure == "block" or not couples(fit.model, fit.observations, q.mean):
@@ -312,14 +309,15 @@ class _Facts(NamedTuple):
     elsewhere: float
     converged: bool
     reached: bool
-    zeros: int
+    doubt: str
 
 
-def _zeros(fit: Judged) -> int:
-    """Returns of exactly zero, at which a log volatility has no lower end, if its scale is learnt."""
-    if not (isinstance(fit.model.likelihood, LogVolatility) and fit.layout.places):
-        return 0
-    return int((np.asarray(fit.observations.values)[np.asarray(fit.observations.observed)] == 0).sum())
+def _doubt(fit: Judged) -> str:
+    """What makes a posterior of learnt numbers doubtful, whatever the fit."""
+    if not fit.layout.places:
+        return ""
+    seen = np.asarray(fit.observations.values)[np.asarray(fit.observations.observed)]
+    return fit.model.likelihood.doubt(seen)
 
 
 def _verdict(facts: _Facts) -> tuple[str, bool]:
@@ -334,8 +332,7 @@ def _verdict(facts: _Facts) -> tuple[str, bool]:
     elsewhere = f"{facts.elsewhere:.0%} or more of the posterior lies around them"
     wrong = {
         "doubtful: the posterior is too far from the fit to say how far; use refine()": lost,
-        f"doubtful: {facts.zeros} returns are exactly zero, where a log volatility has no lower end, so that "
-        "the posterior of its scale has none above; put NaN in their place": facts.zeros > 0,
+        f"doubtful: {facts.doubt}": bool(facts.doubt),
         f"poor: there are other tops, and {elsewhere}": facts.elsewhere > ELSEWHERE,
         f"poor: elements are coupled; {block}": off and facts.block_gain > SAME_ELBO,
         "doubtful: the fit has not converged; raise max_iterations": not facts.converged,

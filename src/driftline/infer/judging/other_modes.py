@@ -9,13 +9,12 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded
 from driftline.infer import newton
 from driftline.infer.number_vector import Layout
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.parameters import with_values
-from driftline.models.priors import AbstractGaussianPrior
 
 FAR = 5.0  # standard deviations of the fit, for starts around it
 PRIOR_DRAWS, FAR_DRAWS = 4, 2
@@ -27,12 +26,12 @@ LOWEST = 6.0  # nats below the best of a top that counts
 class Mode(NamedTuple):
     """Another top: the fit there, and its ELBO."""
 
-    q: GaussMarkov | BlockGaussMarkov
+    q: AbstractBanded
     elbo: float
 
 
 def other_modes(
-    model: Model, observations: Observations, q: GaussMarkov | BlockGaussMarkov, elbo: float, seed: int
+    model: Model, observations: Observations, q: AbstractBanded, elbo: float, seed: int
 ) -> list[Mode]:
     """Fit from several starts, and keep what is neither the given fit nor far below it.
 
@@ -103,8 +102,7 @@ def _starts(model, observations, q, key):
     width = jnp.maximum(jnp.std(q.mean), jnp.max(_sd(q)))
     starts += [q.mean + FAR * width, q.mean - FAR * width]
     keys = jr.split(key, PRIOR_DRAWS + FAR_DRAWS)
-    draws = getattr(model.prior, "draw_transition", None)
-    if isinstance(model.prior, AbstractGaussianPrior) or draws is not None:
+    if model.prior.can_simulate:
         starts += [model.prior.simulate(own, observations.gaps) for own in keys[:PRIOR_DRAWS]]
     for own in keys[PRIOR_DRAWS:]:
         starts.append(q.mean + FAR * q.unwhiten(jr.normal(own, q.mean.shape, q.mean.dtype)))

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded
 from driftline.infer.number_vector import Layout
 from driftline.infer.sampling import mixing, nuts
 from driftline.infer.sampling.whitened_coordinates import Coordinates, Position, coordinates
@@ -39,7 +39,7 @@ class Refinement(NamedTuple):
 def refine(
     model: Model,
     observations: Observations,
-    q: GaussMarkov | BlockGaussMarkov,
+    q: AbstractBanded,
     layout: Layout,
     points: tuple[np.ndarray, np.ndarray],
     *,

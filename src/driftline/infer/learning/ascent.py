@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from driftline.families import AbstractFamily
+from driftline.families import AbstractBanded
 from driftline.infer.learning.fits_at_numbers import Fitted
 from driftline.infer.progress import Reporter
 
@@ -16,7 +16,7 @@ LONGEST_MOVE = 2.0  # of one climb, on the scale without bounds
 DIFFERENCE = 0.02  # for the curvature at the mode, in units of the scale without bounds
 MOST_HALVINGS = 12
 
-Fit = Callable[[np.ndarray, AbstractFamily], Fitted]
+Fit = Callable[[np.ndarray, AbstractBanded], Fitted]
 
 
 class Summits(NamedTuple):
@@ -40,7 +40,7 @@ class Summits(NamedTuple):
 
 
 def climb(
-    raws: np.ndarray, q: AbstractFamily, fit: Fit, reporter: Reporter, names: Sequence[Any] = ()
+    raws: np.ndarray, q: AbstractBanded, fit: Fit, reporter: Reporter, names: Sequence[Any] = ()
 ) -> Summits:
     """Quasi-Newton ascents; every fit of a path starts from the one before.
 

@@ -1,6 +1,7 @@
 """Weighted points that cover the posterior of the learnt numbers, with its tails."""
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from driftline.infer.learning import cover_points
 from driftline.infer.learning.ascent import Summits
 from driftline.infer.learning.heights import FEW_AT_A_TIME, known_heights
-from driftline.infer.number_vector import Layout
+from driftline.infer.learning.problem import LearningProblem
 from driftline.infer.skewed_marginals import is_tilted
 
 ON_A_GRID = 2  # numbers up to which a grid covers them
@@ -18,6 +19,8 @@ ENOUGH = 0.4  # effective share of points at which the rounds end
 MISSED = np.log(3.0)  # by which the weight of a point of a tail may exceed that of all points
 MOST_GAP = 5.0  # nats that the gap of a point may exceed that of the favoured points by
 TOO_FEW = 0.05  # effective share below which the posterior of the numbers is not to be trusted
+
+Heights = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # of points: bounds, and gaps to the evidence
 
 
 class Round(NamedTuple):
@@ -44,11 +47,10 @@ class Round(NamedTuple):
     how: str
 
 
-def cover(layout: Layout, summit: Summits, problem: tuple, num_points: int) -> Round:
+def cover(summit: Summits, problem: LearningProblem, num_points: int) -> Round:
     """Points that cover the posterior: a grid for one or two numbers, else drawn in rounds.
 
     Args:
-        layout: How the numbers lie in a vector.
         summit: Where they are most probable.
         problem: What a fit at a vector needs to know.
         num_points: How many points are drawn, if they are.
@@ -63,10 +65,14 @@ def cover(layout: Layout, summit: Summits, problem: tuple, num_points: int) -> R
 
     def log_posterior(raws):
         bounds, gaps = heights(raws)
-        return bounds + np.minimum(gaps, usual_gap + MOST_GAP) if not is_tilted(problem[0]) else bounds + gaps
+        return (
+            bounds + np.minimum(gaps, usual_gap + MOST_GAP)
+            if not is_tilted(problem.template)
+            else bounds + gaps
+        )
 
     reach = cover_points.reach(frame, float(bounds[0] + gaps[0]), log_posterior)
-    _check_ends(layout, frame, reach, problem)
+    _check_ends(frame, reach, problem)
     if len(frame.center) <= ON_A_GRID:
         is_long = summit.best.q.mean.size > LONG
         return _on_a_grid(
@@ -75,7 +81,13 @@ def cover(layout: Layout, summit: Summits, problem: tuple, num_points: int) -> R
     return _in_rounds(frame, reach, heights, problem, num_points)
 
 
-def _on_a_grid(frame, reach: cover_points.Reach, heights, problem, spacing) -> Round:
+def _on_a_grid(
+    frame: cover_points.Frame,
+    reach: cover_points.Reach,
+    heights: Heights,
+    problem: LearningProblem,
+    spacing: Any,
+) -> Round:
     ends, unit = reach.end.copy(), np.minimum(1.0, reach.width.min(axis=0))
     lengths = np.linalg.norm(frame.axes, axis=0)
     while True:
@@ -91,7 +103,13 @@ def _on_a_grid(frame, reach: cover_points.Reach, heights, problem, spacing) -> R
     return found._replace(covered=bool(at_ends.max() <= cover_points.EDGE), how=how)
 
 
-def _in_rounds(frame, reach: cover_points.Reach, heights, problem, num_points) -> Round:
+def _in_rounds(
+    frame: cover_points.Frame,
+    reach: cover_points.Reach,
+    heights: Heights,
+    problem: LearningProblem,
+    num_points: int,
+) -> Round:
     """Points drawn around the centre, and anew around those that were found, until they cover it."""
     width, rounds = reach.width, 0
     while True:
@@ -111,7 +129,7 @@ def _in_rounds(frame, reach: cover_points.Reach, heights, problem, num_points) -
     return found._replace(covered=found.share >= TOO_FEW and not missed, how=how)
 
 
-def _widened(width, tail):
+def _widened(width: np.ndarray, tail: np.ndarray) -> np.ndarray:
     """More width to the side of an axis on which a tail lies."""
     axis = int(np.argmax(np.abs(tail)))
     wider = width.copy()
@@ -119,7 +137,7 @@ def _widened(width, tail):
     return wider
 
 
-def _recentred(found: Round):
+def _recentred(found: Round) -> tuple[cover_points.Frame, np.ndarray]:
     """Axes of the points that were found, and the widths to either side of them."""
     center = found.weights @ found.raws
     apart = found.raws - center
@@ -134,14 +152,16 @@ def _recentred(found: Round):
     return frame, np.clip(width, 0.3, 3.0)
 
 
-def _seen_again(frame, reach: cover_points.Reach, found: Round):
+def _seen_again(frame: cover_points.Frame, reach: cover_points.Reach, found: Round) -> cover_points.Reach:
     """The points of a round that weigh most, in the place of those of the search along the old axes."""
     heavy = np.argsort(-found.weights)[:FEW_AT_A_TIME]
     seen = np.linalg.solve(frame.axes, (found.raws[heavy] - frame.center).T).T
     return reach._replace(seen=seen, heights=found.heights[heavy])
 
 
-def _weighed(frame, laid: cover_points.Points, heights, problem) -> Round:
+def _weighed(
+    frame: cover_points.Frame, laid: cover_points.Points, heights: Heights, problem: LearningProblem
+) -> Round:
     raws = frame.place(laid.apart)
     bounds, gaps = heights(raws)
     if not np.isfinite(bounds).any():
@@ -151,7 +171,7 @@ def _weighed(frame, laid: cover_points.Points, heights, problem) -> Round:
         )
     log_density = laid.log_density - frame.log_volume
     log_bounds = bounds - log_density
-    log_ratios = log_bounds + (gaps if is_tilted(problem[0]) else _credible(gaps, log_bounds))
+    log_ratios = log_bounds + (gaps if is_tilted(problem.template) else _credible(gaps, log_bounds))
     weights = _normalised(log_ratios)
     highest = log_bounds.max()
     return Round(
@@ -166,7 +186,7 @@ def _weighed(frame, laid: cover_points.Points, heights, problem) -> Round:
     )
 
 
-def _check_ends(layout, frame: cover_points.Frame, reach: cover_points.Reach, problem):
+def _check_ends(frame: cover_points.Frame, reach: cover_points.Reach, problem: LearningProblem) -> None:
     """Refuse numbers whose posterior does not fall off, however far one goes."""
     endless = np.isinf(reach.end)
     if not endless.any():
@@ -174,35 +194,18 @@ def _check_ends(layout, frame: cover_points.Frame, reach: cover_points.Reach, pr
     side, axis = (int(place[0]) for place in np.nonzero(endless))
     far = reach.seen[np.sign(reach.seen[:, axis]) == (-1.0, 1.0)[side]]
     end = frame.place(far[np.argmax(np.abs(far[:, axis]))][None])[0]
-    moved = layout.split(jnp.asarray(np.abs(end - frame.center)))
+    moved = problem.layout.split(jnp.asarray(np.abs(end - frame.center)))
     place = max(moved, key=lambda place: float(jnp.max(moved[place])))
-    value = np.asarray(layout.values(jnp.asarray(end))[place])
+    cause = problem.template.likelihood.why_endless(problem.seen())
+    value = np.asarray(problem.layout.values(jnp.asarray(end))[place])
     raise ValueError(
         f"the data do not hold {place}: {np.array2string(value, precision=3)} is about as probable as "
-        f"anything, so that its posterior has no end and the model is improper{_cause(problem)}; give it a "
+        f"anything, so that its posterior has no end and the model is improper{cause}; give it a "
         "prior, dl.learn(..., prior=...), or a fixed value"
     )
 
 
-def _cause(problem):
-    """Why a series does not hold a number, if that is plain to see."""
-    template, observations = problem[0], problem[1]
-    values = np.asarray(observations.values)[np.asarray(observations.observed)]
-    name = type(template.likelihood).__name__
-    if name == "LogVolatility" and (values == 0).any():
-        many = int((values == 0).sum())
-        return f" ({many} of the returns are exactly zero, where a volatility has no lower end)"
-    if (
-        name in ("Poisson", "NegativeBinomial", "Bernoulli", "Binomial", "Categorical")
-        and (values == 0).all()
-    ):
-        return " (there is no event in the series: every observation is zero)"
-    if name == "Bernoulli" and (values == 1).all():
-        return " (every observation is one)"
-    return ""
-
-
-def _credible(gaps, log_bounds):
+def _credible(gaps: np.ndarray, log_bounds: np.ndarray) -> np.ndarray:
     """Gaps, cut off where they are far above those of the points that the ELBO favours.
 
     Where the path's posterior has several tops, as under a Student-t of tiny scale, the log weight has a
@@ -211,6 +214,6 @@ def _credible(gaps, log_bounds):
     return np.minimum(gaps, _normalised(log_bounds) @ gaps + MOST_GAP)
 
 
-def _normalised(log_weights):
+def _normalised(log_weights: np.ndarray) -> np.ndarray:
     weights = np.exp(log_weights - log_weights.max())
     return weights / weights.sum()

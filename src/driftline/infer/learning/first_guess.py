@@ -3,17 +3,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from driftline.models.likelihoods import (
-    Bernoulli,
-    Binomial,
-    Gaussian,
-    LogVolatility,
-    NegativeBinomial,
-    Poisson,
-    StudentT,
-)
-from driftline.models.model import Model
-from driftline.models.observations import Observations
+from driftline.infer.learning.problem import LearningProblem
 from driftline.models.parameters import Learn
 
 LEVELS = ("prior.mean", "prior.initial_mean")
@@ -21,21 +11,21 @@ STEPS = ("prior.scale", "likelihood.scale")
 WIDE = "prior.initial_scale"
 
 
-def first_guess(model: Model, observations: Observations, numbers: dict[str, Learn]) -> dict[str, np.ndarray]:
+def first_guess(problem: LearningProblem, numbers: dict[str, Learn]) -> dict[str, np.ndarray]:
     """Starts of all learnt numbers, of which those are changed that the series says something of.
 
     Args:
-        model: The model, with learnt numbers at their starts.
-        observations: The series.
+        problem: The model and the series.
         numbers: The learnt numbers, by place.
     """
     starts = {place: number.start for place, number in numbers.items()}
-    seen = np.asarray(observations.values)[np.asarray(observations.observed)]
+    seen = problem.seen()
     if not seen.size:
         return starts
-    level = _level(model.likelihood, seen)
+    likelihood = problem.template.likelihood
+    level = likelihood.rough_path(seen)
     guess: dict[str, float] = {} if level is None else dict.fromkeys(LEVELS, level)
-    if isinstance(model.likelihood, Gaussian | StudentT):
+    if likelihood.adds_noise:
         step = 0.5 * float(np.std(np.diff(seen))) if seen.size > 1 else 0.0
         if step > 0:
             guess |= dict.fromkeys(STEPS, step)
@@ -46,22 +36,17 @@ def first_guess(model: Model, observations: Observations, numbers: dict[str, Lea
     return starts
 
 
-def check_series(model: Model, observations: Observations, numbers: dict[str, Learn]) -> None:
+def check_series(problem: LearningProblem, numbers: dict[str, Learn]) -> None:
     """Refuse a constant series for which the width of the noise is to be learnt without a prior.
 
     Args:
-        model: The model, with learnt numbers at their starts.
-        observations: The series.
+        problem: The model and the series.
         numbers: The learnt numbers, by place.
     """
     noise = numbers.get("likelihood.scale")
-    if (
-        noise is None
-        or noise.support.prior is not None
-        or not isinstance(model.likelihood, Gaussian | StudentT)
-    ):
+    if noise is None or noise.support.prior is not None or not problem.template.likelihood.adds_noise:
         return
-    seen = np.asarray(observations.values)[np.asarray(observations.observed)]
+    seen = problem.seen()
     if seen.size > 1 and np.ptp(seen) == 0:
         raise ValueError(
             f"every observation is {seen.flat[0]:g}, so that the noise has no lower end and the posterior of "
@@ -69,24 +54,7 @@ def check_series(model: Model, observations: Observations, numbers: dict[str, Le
         )
 
 
-def _level(likelihood, seen) -> float | None:
-    """About where a path would have to be for such observations."""
-    if isinstance(likelihood, LogVolatility):
-        moved = np.abs(seen[seen != 0])
-        largest = moved.max(initial=0.0)  # squares of tiny returns would be zero
-        return float(2.0 * np.log(largest) + np.log(np.mean((moved / largest) ** 2))) if moved.size else None
-    if isinstance(likelihood, Gaussian | StudentT):
-        return float(np.median(seen))
-    if isinstance(likelihood, Poisson | NegativeBinomial):
-        return float(np.log((seen.mean() + 0.5 / seen.size) / np.mean(likelihood.exposure)))
-    if isinstance(likelihood, Bernoulli | Binomial):
-        trials = np.mean(getattr(likelihood, "trials", 1.0))
-        share = (seen.sum() + 0.5) / (trials * seen.size + 1.0)
-        return float(np.log(share / (1.0 - share)))
-    return None
-
-
-def _is_allowed(number: Learn, value):
+def _is_allowed(number: Learn, value: float) -> bool:
     """Whether a number may be there, with some mass of its prior."""
     if not number.support.lower < value < number.support.upper:
         return False

@@ -4,7 +4,7 @@ The gradient with respect to the numbers needs no derivative of q, because q is 
 envelope theorem).
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import equinox as eqx
 import jax
@@ -12,9 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 from jaxtyping import Array, Float
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded
 from driftline.infer import newton, threads
-from driftline.infer.expectation import expected_log_joint, moments
+from driftline.infer.expectation import expected_log_joint
+from driftline.infer.learning.problem import LearningProblem
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 from driftline.models.parameters import with_values
@@ -37,59 +38,52 @@ class Fitted(NamedTuple):
     value: Float[Array, ""]
     gradient: Float[Array, " K"]
     elbo: Float[Array, ""]
-    q: GaussMarkov | BlockGaussMarkov
+    q: AbstractBanded
     rise: Float[Array, ""]
 
 
 @eqx.filter_jit
-def fit_at(raw, q, template, observations, layout, tolerance, limit) -> Fitted:
+def fit_at(raw: Float[Array, " K"], q: AbstractBanded, problem: LearningProblem) -> Fitted:
     """Fit the path, or every path of a panel, with the numbers at one point."""
-    model = with_values(template, layout.values(raw))
+    model, observations = problem.model_at(raw), problem.observations
 
     def fit_path(pair):
         q, observations = pair
-        state = newton.iterate(newton.begin(q, model, observations), model, observations, limit, tolerance)
+        start = newton.begin(q, model, observations)
+        state = newton.iterate(start, model, observations, problem.limit, problem.tolerance)
 
         def expected(raw):
-            model = with_values(template, layout.values(raw))
-            blocks = isinstance(state.q, BlockGaussMarkov)
-            return expected_log_joint(moments(state.q), model, observations, blocks=blocks)
+            return expected_log_joint(state.q.moments(), problem.model_at(raw), observations)
 
         return state.elbo, jax.grad(expected)(raw), state.q, state.rise
 
-    if is_panel(q, template):
+    if problem.is_panel:
         many = min(len(q.mean), threads.SIDE_BY_SIDE)
         elbos, slopes, q, rises = jax.lax.map(fit_path, (q, observations), batch_size=many)
         elbo, slope, rise = jnp.sum(elbos), jnp.sum(slopes, axis=0), jnp.max(rises)
     else:
         elbo, slope, q, rise = fit_path((q, observations))
-    log_prior, prior_slope = jax.value_and_grad(layout.log_prior)(raw)
+    log_prior, prior_slope = jax.value_and_grad(problem.layout.log_prior)(raw)
     return Fitted(elbo + log_prior, slope + prior_slope, elbo, q, rise)
 
 
-def is_panel(q: AbstractFamily, model: Model) -> bool:
-    """Whether a family has a leading axis for the series of a panel."""
-    return q.mean.ndim > 1 + len(model.prior.shape)
-
-
-def fit_together(raws: np.ndarray, q: AbstractFamily, problem: tuple) -> Fitted:
+def fit_together(raws: np.ndarray, q: AbstractBanded, problem: LearningProblem) -> Fitted:
     """Fit the path, or all paths of a panel, with the numbers at one point; arrays get a leading axis."""
-    return _as_numpy(_fit_together(jnp.asarray(raws), q, *problem))
+    return _as_numpy(_fit_together(jnp.asarray(raws), q, problem))
 
 
 @eqx.filter_jit
-def _fit_together(raws, q, *problem):
-    fitted = fit_at(raws[0], jax.tree.map(lambda leaf: leaf[0], q), *problem)
+def _fit_together(raws: Float[Array, " one K"], q: AbstractBanded, problem: LearningProblem) -> Fitted:
+    fitted = fit_at(raws[0], jax.tree.map(lambda leaf: leaf[0], q), problem)
     return jax.tree.map(lambda leaf: leaf[None], fitted)
 
 
-def fit_apart(raws: np.ndarray, q: AbstractFamily, problem: tuple) -> Fitted:
+def fit_apart(raws: np.ndarray, q: AbstractBanded, problem: LearningProblem) -> Fitted:
     """Fit every path of a panel with the numbers at a point of its own; arrays have a leading axis."""
-    template, observations, *rest = problem
 
     def some(part):
-        own, families, series = jax.tree.map(lambda leaf: leaf[part.rows], (raws, q, observations))
-        fitted = _fit_apart(own, families, template, series, *rest)
+        own, families, series = jax.tree.map(lambda leaf: leaf[part.rows], (raws, q, problem.observations))
+        fitted = _fit_apart(own, families, problem.of_series(series))
         return jax.tree.map(lambda leaf: np.asarray(leaf)[part.known :], fitted)
 
     found = list(threads.share_out(some, threads.parts(len(raws))))
@@ -97,15 +91,15 @@ def fit_apart(raws: np.ndarray, q: AbstractFamily, problem: tuple) -> Fitted:
 
 
 @eqx.filter_jit
-def _fit_apart(raws, q, template, observations, layout, tolerance, limit):
+def _fit_apart(raws: Any, q: AbstractBanded, problem: LearningProblem) -> Fitted:
     def one(own):
         raw, q, observations = own
-        return fit_at(raw, q, template, observations, layout, tolerance, limit)
+        return fit_at(raw, q, problem.of_series(observations))
 
-    return jax.lax.map(one, (raws, q, observations), batch_size=min(len(raws), threads.SIDE_BY_SIDE))
+    return jax.lax.map(one, (raws, q, problem.observations), batch_size=min(len(raws), threads.SIDE_BY_SIDE))
 
 
-def _as_numpy(fitted):
+def _as_numpy(fitted: Fitted) -> Fitted:
     return fitted._replace(
         value=np.asarray(fitted.value),
         gradient=np.asarray(fitted.gradient),
@@ -118,7 +112,7 @@ def fit_points(
     model: Model,
     observations: Observations,
     numbers: dict[str, np.ndarray],
-    q: AbstractFamily,
+    q: AbstractBanded,
     steps: np.ndarray | None = None,
 ) -> newton.State:
     """Fit the path once for every point of the learnt numbers; returns the fits with a leading axis.
@@ -152,7 +146,7 @@ def _fit_point(own, q, template, observations, steps):
     return state if steps is None else state._replace(q=state.q.at_steps(steps), slope=None)
 
 
-def at_once(q):
+def at_once(q: AbstractBanded) -> int:
     """How many fits are made side by side."""
     count = NUMBERS_AT_ONCE // q.mean.size
     return count if count >= FEW else 1

@@ -14,19 +14,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded, GaussMarkov
 from driftline.infer import newton
 from driftline.infer.learning.ascent import Summits, climb
 from driftline.infer.learning.covering import cover
 from driftline.infer.learning.first_guess import check_series, first_guess
-from driftline.infer.learning.fits_at_numbers import fit_apart, fit_together, is_panel
+from driftline.infer.learning.fits_at_numbers import fit_apart, fit_together
 from driftline.infer.learning.mixture import mixed
-from driftline.infer.number_vector import Layout
+from driftline.infer.learning.problem import LearningProblem, raw_of, start_of
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.parameters import learnt, with_values
+from driftline.models.parameters import Learn, learnt, with_values
 
 POINTS_PER_NUMBER, MOST_POINTS = 48, 1024
 POINTS_BUDGET = 200_000  # points times length, as long as it lies between the two above
@@ -47,29 +47,33 @@ class Learning(NamedTuple):
 def learn_numbers(
     model: Model,
     observations: Observations,
-    start: Callable[[Model], GaussMarkov | BlockGaussMarkov],
+    start: Callable[[Model], AbstractBanded],
     settings: newton.Settings,
     *,
     mode: str,
     reporter: Reporter,
+    is_panel: bool = False,
 ) -> Learning:
     """Find the learnt numbers of a model of one series, or of all series of a panel.
 
     Args:
         model: A model with learnt numbers.
-        observations: The series.
-        start: Makes a starting family for the model with its numbers at their start.
+        observations: The series; of a panel all of them, with a leading axis.
+        start: Makes a starting family for the model with its numbers at their start; of a panel, families.
         settings: Of the inner fits.
         mode: "maximise" for the most probable values, "integrate" for a posterior over them.
         reporter: Told about every fit of the climb.
+        is_panel: Whether the numbers are those of several series.
     """
-    layout, raw, problem = _set_up(model, observations, settings, mode)
-    check_series(problem[0], observations, learnt(model))
-    raw, q = _better_start(raw, model, start, problem)
+    flat = mode == "maximise"
+    problem = LearningProblem.of(model, observations, settings, flat=flat, is_panel=is_panel)
+    numbers = learnt(model)
+    check_series(problem, numbers)
+    raw, q = _better_start(numbers, start, problem)
     summits = climb(raw[None], q, lambda raws, q: fit_together(raws, q, problem), reporter)
     reporter.close()
     num_points = _num_points(len(raw), q.mean.size)
-    return _learning(layout, _summit(summits, 0), problem, mode, num_points)
+    return _learning(_summit(summits, 0), problem, mode, num_points)
 
 
 def learn_numbers_of_each(
@@ -93,9 +97,9 @@ def learn_numbers_of_each(
         names: Of the series, for errors.
         reporters: Told about every move of the climbs, and about every series that is done.
     """
-    layout, raw, problem = _set_up(model, observations, settings, mode)
-    template, _, *rest = problem
-    q = start(template)
+    flat = mode == "maximise"
+    problem = LearningProblem.of(model, observations, settings, flat=flat, is_panel=False)
+    q, raw = start(problem.template), start_of(learnt(model))
     raws = np.tile(raw, (len(q.mean), 1))
     summits = climb(raws, q, lambda raws, q: fit_apart(raws, q, problem), reporters[0], names)
     reporters[0].close()
@@ -107,7 +111,7 @@ def learn_numbers_of_each(
         if interrupted:
             summit = summit._replace(interrupted=True)
         try:
-            learning = _learning(layout, summit, (template, own, *rest), mode, num_points)
+            learning = _learning(summit, problem.of_series(own), mode, num_points)
         except ValueError as error:
             raise ValueError(f"series {name!r}: {error}") from error
         interrupted = learning.interrupted
@@ -117,35 +121,19 @@ def learn_numbers_of_each(
     reporters[1].close()
 
 
-def _set_up(model, observations, settings, mode):
-    """How the numbers lie in a vector, where it starts, and what a fit at a vector needs to know."""
-    numbers = learnt(model)
-    layout = Layout(
-        tuple(numbers),
-        tuple(number.support for number in numbers.values()),
-        tuple(number.start.shape for number in numbers.values()),
-        flat=mode == "maximise",
-    )
-    raw = _raw(numbers, {place: number.start for place, number in numbers.items()})
-    template = with_values(model, {place: number.start for place, number in numbers.items()})
-    problem = (
-        template,
-        observations,
-        layout,
-        jnp.asarray(settings.tolerance),
-        jnp.asarray(settings.max_iterations),
-    )
-    return layout, raw, problem
-
-
-def _better_start(raw, model, start, problem):
+def _better_start(
+    numbers: dict[str, Learn],
+    start: Callable[[Model], AbstractBanded],
+    problem: LearningProblem,
+) -> tuple[np.ndarray, Any]:
     """Where the numbers start, or where a look at the series would have them, if that is more probable."""
-    template, observations = problem[:2]
+    template, raw = problem.template, start_of(numbers)
     q = jax.tree.map(lambda leaf: leaf[None], start(template))
-    numbers = learnt(model)
-    guess = first_guess(template, observations, numbers)
-    other = _raw(numbers, guess)
-    if is_panel(jax.tree.map(lambda leaf: leaf[0], q), template) or np.array_equal(other, raw):
+    if problem.is_panel:
+        return raw, q
+    guess = first_guess(problem, numbers)
+    other = raw_of(numbers, guess)
+    if np.array_equal(other, raw):
         return raw, q
     try:
         other_q = jax.tree.map(lambda leaf: leaf[None], start(with_values(template, guess)))
@@ -156,27 +144,23 @@ def _better_start(raw, model, start, problem):
     return (other, other_q) if better and np.isfinite(there.gradient).all() else (raw, q)
 
 
-def _raw(numbers, values):
-    return np.concatenate([np.ravel(n.support.to_raw(values[place])) for place, n in numbers.items()])
-
-
-def _summit(summits: Summits, place) -> Summits:
+def _summit(summits: Summits, place: int) -> Summits:
     """One of many summits, without the leading axis."""
     return jax.tree.map(lambda leaf: leaf[place], summits)
 
 
-def _learning(layout, summit: Summits, problem, mode, num_points) -> Learning:
+def _learning(summit: Summits, problem: LearningProblem, mode: str, num_points: int) -> Learning:
     if mode == "maximise" or summit.interrupted:
-        return _single(layout, summit)
+        return _single(summit, problem)
     try:
-        return _averaged(layout, summit, problem, num_points)
+        return _averaged(summit, problem, num_points)
     except KeyboardInterrupt:
-        return _single(layout, summit._replace(interrupted=True))
+        return _single(summit._replace(interrupted=True), problem)
 
 
-def _averaged(layout, summit: Summits, problem, num_points) -> Learning:
-    found = cover(layout, summit, problem, num_points)
-    values = layout.values_of_many(found.raws)
+def _averaged(summit: Summits, problem: LearningProblem, num_points: int) -> Learning:
+    found = cover(summit, problem, num_points)
+    values = problem.layout.values_of_many(found.raws)
     main = np.argsort(-found.weights)[: _num_main(found.weights)]
     shares = found.weights[main] / found.weights[main].sum()
     q, quantiles = mixed(found.raws[main], shares, summit.best.q, problem)
@@ -186,17 +170,18 @@ def _averaged(layout, summit: Summits, problem, num_points) -> Learning:
     return Learning(values, found.weights, dataclasses.replace(outcome, quantiles=np.asarray(quantiles)))
 
 
-def _num_main(weights):
+def _num_main(weights: np.ndarray) -> int:
     """How many of the heaviest points carry nearly all of the weight."""
     return 1 + int(np.searchsorted(np.cumsum(np.sort(weights)[::-1]), 0.9999))
 
 
-def _num_points(num_learnt, size):
+def _num_points(num_learnt: int, size: int) -> int:
     return int(np.clip(POINTS_BUDGET // size, POINTS_PER_NUMBER * num_learnt, MOST_POINTS))
 
 
-def _single(layout, summit: Summits) -> Learning:
-    values = {name: np.asarray(v)[None] for name, v in layout.values(jnp.asarray(summit.raws)).items()}
+def _single(summit: Summits, problem: LearningProblem) -> Learning:
+    found = problem.layout.values(jnp.asarray(summit.raws))
+    values = {name: np.asarray(value)[None] for name, value in found.items()}
     ending = "converged" if summit.reached else "not converged"
     rest = ""
     if summit.interrupted:
@@ -205,6 +190,6 @@ def _single(layout, summit: Summits) -> Learning:
     return Learning(values, np.ones(1), outcome, bool(summit.interrupted))
 
 
-def _outcome(q, elbo, climbs, ending: str, rest: str) -> Outcome:
+def _outcome(q: Any, elbo: float, climbs: Any, ending: str, rest: str) -> Outcome:
     message = f"{ending} after {climbs} moves of the learnt numbers{rest}"
     return Outcome(q, elbo, 0.0, converged=ending == "converged", iterations=int(climbs), message=message)

@@ -1,24 +1,25 @@
 """The mixture of fits of the path at many points of the learnt numbers: its moments and quantiles."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jaxtyping import Array
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded, AbstractMoments
 from driftline.infer import mixture_quantiles, threads
-from driftline.infer.expectation import Moments, moments, standard_deviations
-from driftline.infer.learning.fits_at_numbers import fit_at, is_panel
+from driftline.infer.learning.fits_at_numbers import fit_at
 from driftline.infer.learning.heights import FEW_AT_A_TIME
+from driftline.infer.learning.problem import LearningProblem
 from driftline.infer.skewed_marginals import is_tilted, tilted
-from driftline.models.parameters import with_values
 
 
 def mixed(
-    raws: np.ndarray, weights: np.ndarray, q: GaussMarkov | BlockGaussMarkov, problem: tuple
+    raws: np.ndarray, weights: np.ndarray, q: AbstractBanded, problem: LearningProblem
 ) -> tuple[Any, Any]:
     """The weighted mixture of fits, one fit after the other.
 
@@ -39,28 +40,26 @@ def mixed(
     def some(part):
         own = weights[part.rows].copy()
         own[: part.known] = 0.0  # counted by the part before
-        return _sums(jnp.asarray(raws[part.rows]), jnp.asarray(own), q, *problem)
+        return _sums(jnp.asarray(raws[part.rows]), jnp.asarray(own), q, problem)
 
     totals = threads.share_out(some, threads.parts(len(raws), size))
     total = functools.reduce(lambda one, other: jax.tree.map(jnp.add, one, other), totals)
-    return _from_sums(total, q, problem[0])
+    return _from_sums(total, q, problem.each)
 
 
 @eqx.filter_jit
-def _sums(raws, weights, q, template, observations, layout, tolerance, limit):
+def _sums(raws: Array, weights: Array, q: AbstractBanded, problem: LearningProblem) -> tuple[Any, Any]:
     """Weighted sums over fits: of moments around the mean of `q`, and of tails in its standard deviations."""
-    each, blocks = _each(q, template), isinstance(q, BlockGaussMarkov)
-    start = each(moments)(q)
-    unit = standard_deviations(start, blocks=blocks)
+    start = problem.each(lambda q: q.moments())(q)
+    unit = problem.each(_standard_deviations)(start)
 
     def add(total, row):
         raw, weight = row
-        fitted = fit_at(raw, q, template, observations, layout, tolerance, limit)
+        fitted = fit_at(raw, q, problem)
         # Around the mean of `q`, so that little is lost to rounding.
-        found = each(moments)(fitted.q)
-        found = found._replace(mean=found.mean - q.mean)
-        tails = _tails(with_values(template, layout.values(raw)), observations, found, q, unit)
-        found = each(lambda found: _with_products(found, 1.0, blocks))(found)
+        found = problem.each(lambda fitted, q: fitted.moments().moved(-q.mean))(fitted.q, q)
+        tails = _tails(problem, raw, found, q, unit)
+        found = problem.each(lambda found: found.around_zero())(found)
         parts = jax.tree.map(lambda part: weight.astype(part.dtype) * part, (found, tails))
         return jax.tree.map(jnp.add, total, parts), None
 
@@ -68,42 +67,32 @@ def _sums(raws, weights, q, template, observations, layout, tolerance, limit):
     return jax.lax.scan(add, zero, (raws, weights))[0]
 
 
-def _tails(model, observations, found, q, unit):
+def _tails(
+    problem: LearningProblem, raw: Array, found: AbstractMoments, q: AbstractBanded, unit: Array
+) -> Array:
     """How much of every marginal lies beyond the points of a grid around the mean of `q`."""
-    sd = standard_deviations(found, blocks=isinstance(q, BlockGaussMarkov))
+    sd, model = problem.each(_standard_deviations)(found), problem.model_at(raw)
     if not is_tilted(model):
         return mixture_quantiles.tails(found.mean, sd, unit)
 
     def one(observations, mean, sd, middle, unit):
         return tilted(model, observations, mean, sd**2, middle, unit).tails
 
-    if is_panel(q, model):
+    if problem.is_panel:
         one = jax.vmap(one, out_axes=1)
-    return one(observations, q.mean + found.mean, sd, q.mean, unit)
+    return one(problem.observations, q.mean + found.mean, sd, q.mean, unit)
 
 
 @eqx.filter_jit
-def _from_sums(sums, q, template):
-    (total, tails), each, blocks = sums, _each(q, template), isinstance(q, BlockGaussMarkov)
-    unit = standard_deviations(each(moments)(q), blocks=blocks)
-    mixture = each(lambda total: _with_products(total, -1.0, blocks))(total)
-    quantiles = mixture_quantiles.quantiles(
-        tails, unit, mixture.mean, standard_deviations(mixture, blocks=blocks)
-    )
-    return each(type(q).from_moments)(q.mean + mixture.mean, mixture.within, mixture.between), quantiles
+def _from_sums(
+    sums: tuple[AbstractMoments, Array], q: AbstractBanded, each: Callable[[Callable], Callable]
+) -> tuple[AbstractBanded, Array]:
+    total, tails = sums
+    unit = each(lambda q: _standard_deviations(q.moments()))(q)
+    mixture = each(lambda total: total.around_mean())(total)
+    quantiles = mixture_quantiles.quantiles(tails, unit, mixture.mean, each(_standard_deviations)(mixture))
+    return each(lambda q, mixture: q.from_moments(mixture.moved(q.mean)))(q, mixture), quantiles
 
 
-def _each(q, template):
-    """What makes a function of one family one of all series of a panel, if it is a panel."""
-    return jax.vmap if is_panel(q, template) else lambda function: function
-
-
-def _with_products(found, sign, blocks):
-    """Moments, with the products of their means added to the covariances or taken away."""
-    mean = found.mean
-    if blocks:
-        flat = mean.reshape(len(mean), -1)
-        within, between = flat[:, :, None] * flat[:, None, :], flat[:-1, :, None] * flat[1:, None, :]
-    else:
-        within, between = mean * mean, mean[:-1] * mean[1:]
-    return Moments(mean, found.within + sign * within, found.between + sign * between)
+def _standard_deviations(moments: AbstractMoments) -> Array:
+    return moments.standard_deviations()

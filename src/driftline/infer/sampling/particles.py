@@ -13,16 +13,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
-from jaxtyping import Array, Float, Key
+from jaxtyping import Array, Float, Int, Key
 
-from driftline.families import AbstractFamily, BlockGaussMarkov, MeanField
-from driftline.infer.curvature import prior_blocks
+from driftline.families import AbstractBanded, AbstractFamily
 from driftline.linalg import small
-from driftline.models.likelihoods import is_per_step
-from driftline.models.markov_prior import MarkovPrior
+from driftline.models.abstract_likelihood import AbstractLikelihood
 from driftline.models.model import Model
 from driftline.models.observations import Observations
-from driftline.models.priors import AbstractGaussianPrior
 
 
 class Steps(NamedTuple):
@@ -78,29 +75,28 @@ class Guide(eqx.Module):
     steps: Steps
     constant: Float[Array, ""]
     num_steps: int = eqx.field(static=True)
-    blocks: bool = eqx.field(static=True)  # whether the factor of q has blocks
-    coupled: bool = eqx.field(static=True)  # whether the differences of precisions have
+    family: type[AbstractBanded] = eqx.field(static=True)  # of q
+    coupled: bool = eqx.field(static=True)  # whether the differences of precisions have blocks
 
     def __init__(self, q: AbstractFamily, model: Model, observations: Observations):
         path, gaps, prior = q.mean, observations.gaps, model.prior
         self.num_steps = len(path)
-        q_diag, q_off = _precision(q)
-        if isinstance(prior, AbstractGaussianPrior):
-            diag, off = prior.precision(gaps)
-        else:
-            diag, off = prior_blocks(prior, path, gaps)
-        self.blocks = isinstance(q, BlockGaussMarkov)
-        self.coupled = self.blocks or not isinstance(prior, AbstractGaussianPrior)
+        banded = q.banded()
+        q_diag, q_off = banded.precision()
+        self.family = type(banded)
+        self.coupled = q.structure == "block" or not prior.is_gaussian
         if self.coupled:
+            diag, off = prior.precision_blocks(path, gaps)
             dim = math.prod(path.shape[1:])
-            diag, off, q_diag, q_off = (_blocks(band, dim) for band in (diag, off, q_diag, q_off))
-        upper = jnp.zeros_like(path[1:]) if isinstance(q, MeanField) else q.upper  # pyright: ignore
+            q_diag, q_off = _blocks(q_diag, dim), _blocks(q_off, dim)
+        else:
+            diag, off = prior.precision_diagonals(path, gaps)
         self.constant = prior.log_prob(path, gaps) - q.log_prob_of_noise(jnp.zeros_like(path))
         self.model = model
         self.steps = Steps(
             path,
-            q.diag,  # pyright: ignore[reportAttributeAccessIssue]
-            _with_last(upper, 0.0),
+            banded.diag,
+            _with_last(banded.upper, 0.0),
             jnp.concatenate([path[1:], path[-1:]]),
             jax.grad(prior.log_prob)(path, gaps),
             diag - q_diag,
@@ -113,17 +109,11 @@ class Guide(eqx.Module):
 
     def noise_of(self, step: Steps, deviation: Array, later: Array) -> Array:
         """The noise that makes a deviation from the mean, given the deviation one step later."""
-        if not self.blocks:
-            return step.diag * deviation + step.upper * later
-        noise = jnp.triu(step.diag) @ deviation.ravel() + step.upper @ later.ravel()
-        return noise.reshape(deviation.shape)
+        return self.family.noise_of_step(step.diag, step.upper, deviation, later)
 
     def deviation_of(self, step: Steps, noise: Array, later: Array) -> Array:
         """The deviation from the mean that noise makes, given the deviation one step later."""
-        if not self.blocks:
-            return (noise - step.upper * later) / step.diag
-        rhs = noise.ravel() - step.upper @ later.ravel()
-        return small.solve_upper(step.diag, rhs[:, None]).reshape(noise.shape)
+        return self.family.deviation_of_step(step.diag, step.upper, noise, later)
 
     def own_weight(self, step: Steps, deviation: Array) -> Array:
         """The part of a step's log weight that does not look at the step after it."""
@@ -137,26 +127,15 @@ class Guide(eqx.Module):
     def pair_weight(self, step: Steps, deviation: Array, later: Array) -> Array:
         """The rest of a step's log weight."""
         weight = -jnp.sum(self._product(step.between, later) * deviation)
-        prior = self.model.prior
-        if not isinstance(prior, MarkovPrior):
-            return weight
-
-        def transition(share):
-            now, after = step.mean + share * deviation, step.next_mean + share * later
-            term = prior.transition_terms(after[None], now[None], step.gap[None])[0]
-            return jnp.where(jnp.isinf(step.gap), 0.0, term)
-
-        return weight + _beyond_second_order(transition)
+        values, moves = (step.next_mean, step.mean), (later, deviation)
+        return weight + self.model.prior.transition_remainder(values, moves, step.gap)
 
     def _product(self, band, vector):
         return (band @ vector.ravel()).reshape(vector.shape) if self.coupled else band * vector
 
     def last_weight(self, deviation: Array) -> Array:
         """What the density of the very first step adds beyond second order."""
-        prior, mean = self.model.prior, self.steps.mean[0]
-        if not isinstance(prior, MarkovPrior):
-            return jnp.zeros((), mean.dtype)
-        return _beyond_second_order(lambda share: prior.initial_log_prob(mean + share * deviation))
+        return self.model.prior.initial_remainder(self.steps.mean[0], deviation)
 
 
 def run(guide: Guide, key: Key[Array, ""], *, num_particles: int, window: int) -> Filtered:
@@ -206,12 +185,12 @@ def run(guide: Guide, key: Key[Array, ""], *, num_particles: int, window: int) -
     return Filtered(guide.constant + jnp.sum(rises), rises, expected, sums)
 
 
-def _advance(guide, step, noise, later):
+def _advance(guide: Guide, step: Steps, noise: Array, later: Array) -> tuple[Array, Array]:
     deviation = guide.deviation_of(step, noise, later)
     return deviation, guide.own_weight(step, deviation) + guide.pair_weight(step, deviation, later)
 
 
-def _systematic(key, log_weights):
+def _systematic(key: Key[Array, ""], log_weights: Float[Array, " P"]) -> Int[Array, " P"]:
     """Indices of as many particles as there are, each as often as its weight says, to within one."""
     count = len(log_weights)
     shares = jnp.cumsum(jnp.exp(log_weights))
@@ -219,35 +198,18 @@ def _systematic(key, log_weights):
     return jnp.minimum(jnp.searchsorted(shares, levels), count - 1)
 
 
-def _beyond_second_order(function):
-    """A function of one number at 1, less its Taylor polynomial of second order around 0."""
-
-    def slope(share):
-        return jax.jvp(function, (share,), (jnp.ones_like(share),))[1]
-
-    zero, one = jnp.zeros(()), jnp.ones(())
-    first, second = jax.jvp(slope, (zero,), (one,))
-    return function(one) - function(zero) - first - 0.5 * second
-
-
-def _precision(q):
-    if isinstance(q, MeanField):
-        return q.diag * q.diag, jnp.zeros_like(q.diag[1:])
-    return q.precision()
-
-
-def _blocks(band, dim):
+def _blocks(band: Float[Array, " T *entry"], dim: int) -> Float[Array, " T D D"]:
     if band.shape[1:] == (dim, dim):
         return band
-    return band.reshape(len(band), dim, 1) * jnp.eye(dim, dtype=band.dtype)[None]
+    return small.from_diagonals(band)
 
 
-def _cut_up(likelihood, values):
+def _cut_up(likelihood: AbstractLikelihood, values: Array) -> AbstractLikelihood:
     """The numbers of a likelihood for every step, as series of one step each; None for all others."""
     return jax.tree.map(
-        lambda leaf: jnp.asarray(leaf)[:, None] if is_per_step(likelihood, leaf, values) else None, likelihood
+        lambda leaf: jnp.asarray(leaf)[:, None] if likelihood.is_per_step(leaf, values) else None, likelihood
     )
 
 
-def _with_last(array, value):
+def _with_last(array: Float[Array, " T *entry"], value: float) -> Float[Array, " T+1 *entry"]:
     return jnp.concatenate([array, jnp.full((1, *array.shape[1:]), value, array.dtype)])

@@ -18,11 +18,11 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Float
+from jaxtyping import Array, Bool, Float
 
-from driftline.families import BlockGaussMarkov, GaussMarkov
+from driftline.families import AbstractBanded
 from driftline.infer import newton
-from driftline.infer.curvature import block_precision, chain_precision
+from driftline.infer.curvature import precision_like
 from driftline.infer.number_vector import Layout
 from driftline.models.model import Model
 from driftline.models.observations import Observations
@@ -65,7 +65,7 @@ class Coordinates(eqx.Module):
     layout: Layout = eqx.field(static=True)
     center: Float[Array, " K"]
     factor: Float[Array, " K K"]
-    q: GaussMarkov | BlockGaussMarkov
+    q: AbstractBanded
     bands: Any
     slope: Any
     followed: str = eqx.field(static=True)
@@ -87,13 +87,13 @@ class Coordinates(eqx.Module):
         """The numbers and the path that a position stands for."""
         return self._at(position)[0]
 
-    def _at(self, position):
+    def _at(self, position: Position) -> tuple[Place, Model, Float[Array, ""]]:
         raw = self.center + self.factor @ position.numbers
         model = with_values(self.template, self.layout.values(raw))
         q = self._moved(model)
         return Place(raw, q.mean + q.unwhiten(position.noise)), model, q.log_det()
 
-    def _moved(self, model):
+    def _moved(self, model: Model) -> AbstractBanded:
         if self.followed == "nothing":
             return self.q
         model = _part(model, self.template, self.followed)
@@ -106,7 +106,7 @@ class Coordinates(eqx.Module):
 def coordinates(
     model: Model,
     observations: Observations,
-    q: GaussMarkov | BlockGaussMarkov,
+    q: AbstractBanded,
     layout: Layout,
     raws: np.ndarray,
     weights: np.ndarray,
@@ -142,24 +142,21 @@ def coordinates(
     raise AssertionError("the last kind of coordinates always holds")
 
 
-@eqx.filter_jit
-def _precision(q, model, observations):
-    of = block_precision if isinstance(q, BlockGaussMarkov) else chain_precision
-    return of(model, q.mean, observations)
+_precision = eqx.filter_jit(precision_like)
 
 
 @eqx.filter_jit
-def _slope(q, model, observations):
+def _slope(q: AbstractBanded, model: Model, observations: Observations) -> Float[Array, " T *shape"]:
     return jax.grad(lambda path: model.log_joint(path, observations))(q.mean)
 
 
-def _part(model, reference, followed):
+def _part(model: Model, reference: Model, followed: str) -> Model:
     """The model, or one with the likelihood of the reference where that is not followed."""
     return model if followed == "everything" else Model(model.prior, reference.likelihood)
 
 
 @eqx.filter_jit
-def _holds(found: Coordinates, raws):
+def _holds(found: Coordinates, raws: Float[Array, " P K"]) -> Bool[Array, ""]:
     """Whether precisions stay positive definite at all of some points, and near enough to the fit's."""
 
     def one(raw):
