@@ -79,10 +79,9 @@ def chosen_steps(chosen: Sequence[slice], num_steps: int) -> list[int]:
 def read_counts(path: Path) -> "Counts":
     """The counts in a file; texts that were not counted yet are refused with the command that does it."""
     from driftline import words
-    from driftline.words.texts.folders import TEXTS
-    from driftline.words.texts.tables import kind_of, suffix_of
+    from driftline.words.texts.file_formats import format_of
 
-    if path.is_dir() or (path.is_file() and (kind_of(path) or suffix_of(path) in TEXTS)):
+    if path.is_dir() or (path.is_file() and format_of(path)):
         name = path.name.partition(".")[0] or "texts"
         command = shlex.join(["driftline", "words", "count", str(path), "-o", f"{name}{SUFFIX}"])
         raise ValueError(f"{path} holds texts and not counts; count it first: {command}")
