@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from driftline import words
+from driftline import DivergenceError, words
 from driftline.words.fitting import likelihood, stepwise
 from driftline.words.fitting.problem import Problem
 from driftline.words.paths import priors
@@ -211,7 +211,7 @@ def test_a_step_that_is_not_finite_is_refused_there(counts, method, scale, optim
     """By date, with the method and the setting that is the likely cause."""
     where = rf"^{method} is not finite at step \d, ({'|'.join(map(str, counts.dates))}): "
     now = re.escape(f"(now {scale})")
-    with pytest.raises(ArithmeticError, match=rf"{where}.*take a scale= nearer to 0\.3 {now}"):
+    with pytest.raises(DivergenceError, match=rf"{where}.*take a scale= nearer to 0\.3 {now}"):
         words.fit(counts, method, 3, scale=scale, passes=30, optimiser=optimiser, progress=False)
 
 

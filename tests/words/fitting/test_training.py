@@ -6,7 +6,7 @@ import signal
 import numpy as np
 import pytest
 
-from driftline import words
+from driftline import DivergenceError, words
 from driftline.words.fitting import checkpoints, memory, published, training
 from driftline.words.fitting.problem import Problem
 from driftline.words.fitting.progress import FitReporter
@@ -253,7 +253,7 @@ def test_bad_options_are_refused_by_name(counts, options, message):
 
 def test_a_fit_that_diverges_says_so(counts, monkeypatch):
     monkeypatch.setattr(training.Smoother, "objective", lambda *_: float("nan"))
-    with pytest.raises(ArithmeticError, match="the objective is -inf after 1 rounds"):
+    with pytest.raises(DivergenceError, match="the objective is -inf after 1 rounds"):
         words.fit(counts, dim=2, passes=(10, 0), progress=False)
 
 
