@@ -7,6 +7,7 @@ from pathlib import Path
 from driftline.cli.words.answers import to_json
 from driftline.cli.words.inputs import number, read_counts
 
+ORDER = 60
 COARSE = (
     "Whole steps were shuffled, since the counts have no parts; with `driftline words count --parts 10` "
     "documents are."

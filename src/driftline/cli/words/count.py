@@ -11,6 +11,7 @@ from driftline.cli.stopping import ending_on_sigterm
 from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step
 from driftline.cli.words.locks import only_one
 
+ORDER = 10
 EPILOG = """\
 TEXTS is a table (.csv, .tsv, .jsonl, .parquet), a folder of tables, or a folder of texts (.txt, .md) with
 dates in their names or in a --table; each but Parquet may be packed with gzip or zstd. Dates look like 1850,
