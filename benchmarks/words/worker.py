@@ -128,6 +128,7 @@ def books(num_steps, vocabulary, dim):
     counts = zipfian(int(num_steps), int(vocabulary))
     settings = Settings(dim=int(dim))
     trainer = Smoother(Problem(counts, settings, np.arange(len(counts))))
+    level, paths = trainer.phases
     state = trainer.begin()
     times = {"setup s": time.perf_counter() - began}
 
@@ -139,9 +140,9 @@ def books(num_steps, vocabulary, dim):
         return result
 
     for _ in range(2):  # the second is compiled
-        state = timed("level round s", trainer.advance, state, "level", 0)
+        state = timed("level round s", trainer.advance, state, level, 0)
     # Minutes each, so that the seconds of compiling do not matter.
-    state = timed("first round of paths s", trainer.advance, state, "paths", 2)
+    state = timed("first round of paths s", trainer.advance, state, paths, 2)
     timed("finish s", trainer.finish, state)
     rounds = {"level round s": LEVEL_ROUNDS, "first round of paths s": PATH_ROUNDS, "finish s": 1}
     total = sum(many * times[name] for name, many in rounds.items())

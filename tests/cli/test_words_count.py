@@ -166,7 +166,7 @@ BAD = {
     "no window": (TEXTS, ("--window", 0), "--window 0; a whole number"),
     "no processes": (TEXTS, ("--processes", 0), "--processes 0; a whole number"),
     "a start that is no date": (TEXTS, ("--start", "soon"), "--start 'soon' is not a date"),
-    "an expression that is none": (TEXTS, ("--date-pattern", "("), r"--date-pattern '\(' is no regular"),
+    "an expression that is none": (TEXTS, ("--date-pattern", "("), r"--date-pattern '\(' is not a regular"),
     "no such list": (
         TEXTS,
         ("--stop", "none"),

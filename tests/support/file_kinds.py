@@ -22,7 +22,7 @@ from driftline.words.evaluation import score_files
 from driftline.words.evaluation.scores import Evaluation, Scores
 from driftline.words.fitting import checkpoints
 from driftline.words.fitting.problem import Problem
-from driftline.words.fitting.training import make_trainer
+from driftline.words.fitting.trainers import make_trainer
 from driftline.words.paths import priors
 from driftline.words.settings import Settings
 from support.atlases import known_atlas
@@ -156,7 +156,7 @@ def _state(method):
         "done": 2, "phase": "level", "score": None, "objective": -3.5, "boldness": 0.3, "dim": 2, "passes": 1,
         "taken_back": False,
     }  # fmt: skip
-    return make_trainer(_problem(method)).begin(), 3, [entry]
+    return make_trainer(_problem(method)).begin().to_arrays(), 3, [entry]
 
 
 def _scores():

@@ -370,8 +370,30 @@ def test_stopped_words_are_neither_listed_nor_counted(atlas):
     np.testing.assert_array_equal(found.distances, every.distances[1:-1])
     assert found.num_compared == every.num_compared - 2 == len(found.words)
     assert found.num_changed == (found.probabilities >= 0.01).sum()
-    with pytest.raises(TypeError, match="stop='word0' is one string"):
+    with pytest.raises(TypeError, match=r"stop='word0' is one string; .* or a pathlib\.Path"):
         atlas.changed(first, last, stop="word0")
+
+
+def test_stopped_words_may_be_in_a_file_and_in_any_case(atlas, tmp_path):
+    first, last = atlas.dates[0], atlas.dates[-1]
+    options = {"n": len(atlas.vocabulary), "min_count": 0, "bands": False, "anyway": True}
+    every = atlas.changed(first, last, **options)
+    listed = tmp_path / "stop"
+    listed.write_text(f"{every.words[0].upper()}  # the first\n\n{every.words[-1]}\nnone\n")
+    wanted = atlas.changed(first, last, stop=[every.words[0], every.words[-1]], **options)
+    assert wanted.words == every.words[1:-1]
+    for stop in (listed, [every.words[0].upper(), every.words[-1].title()]):
+        assert atlas.changed(first, last, stop=stop, **options).words == wanted.words
+    with pytest.raises(FileNotFoundError, match="stop='.*gone': there is no such file; name one with a word"):
+        atlas.changed(first, last, stop=tmp_path / "gone")
+
+
+def test_stopped_words_keep_their_case_if_the_atlas_has_both(atlas):
+    words = ("Word0", *atlas.vocabulary[1:])
+    mixed, ends = dataclasses.replace(atlas, vocabulary=words), (atlas.dates[0], atlas.dates[-1])
+    options = {"n": len(words), "min_count": 0, "bands": False, "anyway": True}
+    assert "Word0" in mixed.changed(*ends, stop=["word0"], **options).words
+    assert "Word0" not in mixed.changed(*ends, stop=["Word0"], **options).words
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import driftline
-from driftline import words
+from driftline import DivergenceError, words
 from driftline.words.evaluation import comparison
 from driftline.words.evaluation.evaluate import default_steps
 from driftline.words.evaluation.scores import Evaluation
@@ -167,7 +167,7 @@ def test_a_score_that_is_not_finite_is_refused(counts, monkeypatch, method, plac
     """By method and date, with the setting that is the likely cause."""
     monkeypatch.setattr(comparison, place, lambda *_: score)
     where = f"^{method} has a score of nan at step {step}, {counts.dates[step]}: "
-    with pytest.raises(ArithmeticError, match=rf"{where}.*take a scale= nearer to .* \(now 0\.4\)"):
+    with pytest.raises(DivergenceError, match=rf"{where}.*take a scale= nearer to .* \(now 0\.4\)"):
         words.evaluate(counts, [method], 2, hold_out=[2], scale=0.4, passes=PASSES)
 
 

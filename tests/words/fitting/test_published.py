@@ -112,7 +112,7 @@ def test_a_minibatch_moves_its_own_words_as_if_there_were_no_others():
     parts = published._take(trainer.chains, trainer.linked, before, rows)
     moved = published._step(*parts, of(draws), of(deviations), of(slopes), 0.01)
     after = published._put(_copy(before), rows, moved)
-    assert set(after) == set(before) == set(whole)
+    before, after, whole = (state.to_arrays() for state in (before, after, whole))
     for name in before:
         side = 0 if "word" in name else 1
         mine = np.isin(word, chosen[side])[: len(before[name])]
@@ -125,11 +125,11 @@ def test_a_step_of_the_first_phase_moves_a_share_of_the_words(monkeypatch):
     monkeypatch.setattr(published, "SAMPLE", 3)
     trainer = _trainer(num_words=10)
     before = trainer.begin()
-    after = trainer.advance(_copy(before), "minibatch", 0)
-    for side in ("word", "context"):
-        moved = np.any(after[f"{side}_natural"] != before[f"{side}_natural"], axis=1)
+    after = trainer.advance(_copy(before), trainer.phases[0], 0)
+    for side, old in zip(after, before, strict=True):
+        moved = np.any(side.now.natural != old.now.natural, axis=1)
         assert len(np.unique(trainer.problem.knots.word[moved])) == 3
-        np.testing.assert_array_equal(after[f"{side}_count"][:, 0], moved)
+        np.testing.assert_array_equal(side.count[:, 0], moved)
 
 
 def _trainer(num_words):
@@ -146,7 +146,7 @@ def _numbers(trainer, seed):
 def _halfway(trainer):
     """A state that no two chains have in common, in which each has taken its own number of steps."""
     rng = np.random.default_rng(5)
-    state = trainer.begin()
+    state = trainer.begin().to_arrays()
     for name, array in state.items():
         if name.endswith("count"):
             state[name] = jnp.asarray(rng.integers(1, 20, array.shape), array.dtype)
@@ -154,11 +154,11 @@ def _halfway(trainer):
             state[name] = array + jnp.asarray(rng.uniform(0.1, 0.2, array.shape))
         if name.endswith("upper"):
             state[name] = jnp.where(trainer.linked, state[name], 0.0)
-    return state
+    return published.PublishedState.from_arrays(state)
 
 
 def _copy(state):
-    return {name: array.copy() for name, array in state.items()}
+    return jax.tree.map(jnp.copy, state)
 
 
 def test_steps_raise_the_elbo(counts):
@@ -170,8 +170,8 @@ def test_steps_raise_the_elbo(counts):
     trainer = published.PublishedSmoother(problem)
     state = trainer.begin()
     before = trainer.objective(state)
-    assert float(jnp.sum(jnp.abs(state["word_natural"]))) == 0.0
+    assert float(jnp.sum(jnp.abs(state.word.now.natural))) == 0.0
     for index in range(400):
-        state = trainer.advance(state, "full", index)
+        state = trainer.advance(state, trainer.phases[1], index)
     assert trainer.objective(state) > before + 1.0
     assert all(np.isfinite(np.asarray(array)).all() for array in jax.tree.leaves(state))

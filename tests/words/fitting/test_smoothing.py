@@ -9,13 +9,17 @@ import pytest
 
 from driftline import words
 from driftline.words.fitting import chains, lbfgs, likelihood, smoothing, step_noise
+from driftline.words.fitting import trainer as trainer_module
+from driftline.words.fitting.fitted_atlas import tell_dim
 from driftline.words.fitting.likelihood import Moments
+from driftline.words.fitting.phase_ends import verdict_of
 from driftline.words.fitting.problem import Problem
-from driftline.words.fitting.training import run, tell_dim
+from driftline.words.fitting.runs import run
 from driftline.words.settings import Settings
 from support.words import planted_counts, small_counts
 
 LIMITS = (2000, 1000)
+PHASES = "level", "paths"
 
 
 @pytest.fixture(scope="module")
@@ -34,9 +38,9 @@ def ends_of(trainer):
     """The state at the end of each phase, and what was seen."""
     state, history, ends = trainer.begin(), [], {}
     while (phase := trainer.phase(len(history), history)) is not None:
-        before, state = state, trainer.advance(state, phase, len(history))
-        history.append({"phase": phase} | trainer.seen(before, state))
-        ends[phase] = state
+        state = trainer.advance(state, phase, len(history))
+        history.append({"phase": phase.name} | trainer.seen(state))
+        ends[phase.name] = state
     return ends, history
 
 
@@ -45,7 +49,7 @@ def ended(topical):
     """Both phases, climbed further than they usually are."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(smoothing, "TOLERANCE", 1e-6)
-        patch.setattr(smoothing, "ROUNDING", 0.0)
+        patch.setattr(trainer_module, "ROUNDING", 0.0)
         trainer = trainer_of(topical)
         return trainer, *ends_of(trainer)
 
@@ -58,13 +62,13 @@ def steps_to_the_top(trainer, state):
     curvatures = likelihood.curvatures(counts, moments)
     found = []
     for name, slope, h, variance in zip(("words", "contexts"), slopes, curvatures, moments[2:], strict=True):
-        natural = chains.natural_gradient(chain, slope) - state[name]
+        natural = chains.natural_gradient(chain, slope) - getattr(state, name)
         step = chains.from_natural(chain, chains.precondition(chain, h, natural))
         found.append(np.asarray(step / jnp.sqrt(variance)).ravel())
     return np.concatenate(found)
 
 
-@pytest.mark.parametrize("phase", smoothing.PHASES)
+@pytest.mark.parametrize("phase", PHASES)
 def test_phases_end_where_the_slope_is_zero(ended, phase):
     trainer, ends, _ = ended
     # In standard deviations; precisions are of the beginning of the last round, and so not quite the best.
@@ -77,32 +81,30 @@ def test_the_usual_tolerance_ends_near_enough(topical, ended, dtype):
     trainer = trainer_of(topical, dtype=dtype)
     ends, history = ends_of(trainer)
     assert trainer.verdict(history) == (True, "converged")
-    for phase in smoothing.PHASES:
+    for phase in PHASES:
         assert np.sqrt(np.mean(steps_to_the_top(trainer, ends[phase]) ** 2)) < 0.1
         best = ended[1][phase]
-        noises = {name: best[name] for name in best if name.endswith("_noise")}
-        state = {name: np.asarray(value, np.asarray(best[name]).dtype) for name, value in ends[phase].items()}
-        lost = ended[0].objective(best) - ended[0].objective(state | noises)
+        state = jax.tree.map(lambda x: x.astype(np.float64) if isinstance(x, jax.Array) else x, ends[phase])
+        state = state._replace(word_noise=best.word_noise, context_noise=best.context_noise)
+        lost = ended[0].objective(best) - ended[0].objective(state)
         assert lost < 0.1 * len(topical.vocabulary)
 
 
-@pytest.mark.parametrize("phase", smoothing.PHASES)
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("seed", range(3))
 def test_no_other_means_nearby_have_a_larger_elbo(ended, phase, seed):
     trainer, ends, _ = ended
     state, rng = ends[phase], np.random.default_rng(seed)
     best, chain = trainer.objective(state), trainer._chain(state)
     for size in (0.1, 1.0):
-        other = dict(state)
-        for name, variances in zip(
-            ("words", "contexts"), ("word_variances", "context_variances"), strict=True
-        ):
-            moved = rng.normal(size=state[name].shape) * np.sqrt(state[variances])
-            other[name] = state[name] + size * chains.to_natural(chain, jnp.asarray(moved))
-        assert trainer.objective(other) < best
+        other = []
+        for mean, variance in zip(state.means, (state.word_variances, state.context_variances), strict=True):
+            moved = rng.normal(size=mean.shape) * np.sqrt(variance)
+            other.append(mean + size * chains.to_natural(chain, jnp.asarray(moved)))
+        assert trainer.objective(state.with_means(*other)) < best
 
 
-@pytest.mark.parametrize("phase", smoothing.PHASES)
+@pytest.mark.parametrize("phase", PHASES)
 def test_no_other_precisions_have_a_larger_elbo(ended, phase):
     """Of all precisions of the prior plus a diagonal, those that are found have the largest ELBO."""
     trainer, ends, _ = ended
@@ -130,26 +132,23 @@ def with_prior(trainer, state, prior):
     """The same means, with the best precisions under another prior."""
     means = trainer.moments(state)
     curvatures = likelihood.curvatures(trainer._counts(state), means)
-    chain = trainer._chain(state | smoothing._numbers(prior))
+    state = state._replace(prior=prior)
+    chain = trainer._chain(state)
     spreads = [chains.spread(chain, h) for h in curvatures]
-    return (
-        state
-        | smoothing._numbers(prior)
-        | {
-            "words": chains.to_natural(chain, means.words),
-            "contexts": chains.to_natural(chain, means.contexts),
-            "word_variances": spreads[0].variances,
-            "context_variances": spreads[1].variances,
-            "divergence": np.float64(sum(float(spread.divergence) for spread in spreads)),
-        }
+    return state._replace(
+        words=chains.to_natural(chain, means.words),
+        contexts=chains.to_natural(chain, means.contexts),
+        word_variances=spreads[0].variances,
+        context_variances=spreads[1].variances,
+        divergence=sum(float(spread.divergence) for spread in spreads),
     )
 
 
-@pytest.mark.parametrize("phase", smoothing.PHASES)
+@pytest.mark.parametrize("phase", PHASES)
 @pytest.mark.parametrize("factor", [0.7, 1.4])
 def test_no_other_width_has_a_larger_elbo(ended, phase, factor):
     trainer, ends, _ = ended
-    state, prior = ends[phase], smoothing._prior(ends[phase])
+    state, prior = ends[phase], ends[phase].prior
     same = with_prior(trainer, state, prior)
     other = with_prior(trainer, state, trainer.learner.with_width(prior, factor * prior.scale))
     best = trainer.objective(same)
@@ -160,7 +159,7 @@ def test_no_other_width_has_a_larger_elbo(ended, phase, factor):
 def test_most_words_have_a_better_elbo_at_their_pace_than_at_another(ended):
     """One word at a time, with its means where they are: but for these, paces are the best."""
     trainer, ends, _ = ended
-    state, prior = ends["paths"], smoothing._prior(ends["paths"])
+    state, prior = ends["paths"], ends["paths"].prior
     best = trainer.objective(with_prior(trainer, state, prior))
     for word in (0, 3, 7):
         far = prior.pace.copy()
@@ -172,7 +171,7 @@ def test_most_words_have_a_better_elbo_at_their_pace_than_at_another(ended):
 def test_the_divergence_is_that_of_dense_gaussians(ended):
     trainer, ends, _ = ended
     state, curvatures = trainer._refreshed(ends["paths"])
-    problem, prior = trainer.problem, smoothing._prior(state)
+    problem, prior = trainer.problem, state.prior
     law, knots, total = problem.given(*prior[:4]).drift, problem.knots, 0.0
     moments = trainer.moments(state)
     for mean, h in zip(moments[:2], curvatures, strict=True):
@@ -196,11 +195,11 @@ def test_the_divergence_is_that_of_dense_gaussians(ended):
 
 def test_the_elbo_rises_from_round_to_round(ended):
     _, _, history = ended
-    for phase in smoothing.PHASES:
+    for phase in PHASES:
         seen = [entry["objective"] for entry in history if entry["phase"] == phase]
         assert len(seen) > 2
         assert (np.diff(seen) > -1e-3).all()
-    at = {phase: max(e["objective"] for e in history if e["phase"] == phase) for phase in smoothing.PHASES}
+    at = {phase: max(e["objective"] for e in history if e["phase"] == phase) for phase in PHASES}
     # A word has moved, and paths tell of it; their prior costs less than that.
     assert at["paths"] > at["level"]
 
@@ -211,12 +210,12 @@ def test_levels_have_the_elbo_of_paths_that_cannot_move(monkeypatch):
     counts = planted_counts(num_steps=3, num_words=8, num_topics=2)
     trainer = trainer_of(counts, dim=2, drift=1e-7, scale=0.5)
     ends, _ = ends_of(trainer)
-    level, paths = (trainer.moments(ends[phase]) for phase in smoothing.PHASES)
+    level, paths = (trainer.moments(ends[phase]) for phase in PHASES)
     rows = trainer.problem.knots.word
     for one, other in ((level, paths),):
         products = [one.words @ one.contexts.T, other.words @ other.contexts.T]
         np.testing.assert_allclose(products[0][np.ix_(rows, rows)], products[1], atol=5e-3)
-    elbos = [trainer.objective(ends[phase]) for phase in smoothing.PHASES]
+    elbos = [trainer.objective(ends[phase]) for phase in PHASES]
     assert elbos[0] == pytest.approx(elbos[1], abs=0.2)
 
 
@@ -277,7 +276,8 @@ def test_a_limit_of_time_is_told(topical):
 
 def test_a_round_that_falls_is_taken_back_and_the_next_is_more_timid(topical, monkeypatch):
     trainer = trainer_of(topical)
-    state = trainer.advance(trainer.advance(trainer.begin(), "level", 0), "level", 1)
+    level = trainer.phases[0]
+    state = trainer.advance(trainer.advance(trainer.begin(), level, 0), level, 1)
     climb = lbfgs.climb
 
     def astray(*arguments, **options):
@@ -285,18 +285,18 @@ def test_a_round_that_falls_is_taken_back_and_the_next_is_more_timid(topical, mo
         return found._replace(place=tuple(10.0 * side for side in found.place), first=options["boldness"])
 
     monkeypatch.setattr(lbfgs, "climb", astray)
-    after = trainer.advance(state, "level", 2)
-    assert trainer.seen(state, after)["taken_back"]
-    assert after["boldness"] == state["boldness"] / 4
-    assert after["passes"] > state["passes"]
+    after = trainer.advance(state, level, 2)
+    assert trainer.seen(after)["taken_back"]
+    assert after.rounds.boldness == state.rounds.boldness / 4
+    assert after.rounds.passes > state.rounds.passes
     logits = [m.words @ m.contexts.T for m in (trainer.moments(state), trainer.moments(after))]
     np.testing.assert_allclose(*logits, atol=1e-9)
     history = []
     while (phase := trainer.phase(len(history), history)) is not None and len(history) < 20:
-        before, state = state, trainer.advance(state, phase, len(history))
-        history.append({"phase": phase} | trainer.seen(before, state))
+        state = trainer.advance(state, phase, len(history))
+        history.append({"phase": phase.name} | trainer.seen(state))
         if len(history) == 1:
-            state = state | {"paths": np.bool_(False)}
+            state = state._replace(moves=False)
     assert not trainer.verdict(history).converged
     assert "given up before its end" in trainer.verdict(history).message
     assert "try another seed= (--seed)" in trainer.verdict(history).message
@@ -309,20 +309,21 @@ def history_of(*objectives, dim=3, **changes):
 
 def test_a_phase_ends_with_its_second_small_gain(topical):
     trainer = trainer_of(topical)
-    enough = trainer.tolerance(-1000.0)
+    level = trainer.phases[0]
+    enough = level.enough(-1000.0)
     assert enough == pytest.approx(0.02 * 20)
 
     def ends(*objectives):
-        return trainer.verdict_of("level", history_of(*objectives)) is not None
+        return verdict_of(level, history_of(*objectives)) is not None
 
     assert not ends(-1000.0)
     assert not ends(-1000.0, -900.0, -900.0 + 0.5 * enough)  # past a saddle, perhaps
     assert ends(-1000.0, -1000.0 + 5 * enough, -1000.0 + 5.5 * enough)
     assert not ends(-1000.0, -1000.0 + 5 * enough, -1000.0 + 7 * enough)
     back = [*history_of(-1000.0, -1000.0, taken_back=True), *history_of(-1000.0 + 0.5 * enough)]
-    assert trainer.verdict_of("level", back) is None  # its steps were short
+    assert verdict_of(level, back) is None  # its steps were short
     cut = [*history_of(-1000.0, -999.0, dim=3), *history_of(-998.9, dim=2)]
-    assert trainer.verdict_of("level", cut) is None
+    assert verdict_of(level, cut) is None
     assert trainer.verdict(history_of(-1000.0)).message == "stopped in the level phase"
     assert trainer.verdict([]).message == "the level phase did not begin"
 
@@ -376,7 +377,7 @@ def test_a_dimension_that_met_its_ceiling_is_told(topical, monkeypatch):
 
 def test_turning_the_space_changes_no_logit(topical):
     trainer = trainer_of(topical)
-    state = trainer.advance(trainer.begin(), "level", 0)
+    state = trainer.advance(trainer.begin(), trainer.phases[0], 0)
     before, after = trainer.moments(state), trainer.moments(trainer._turned(state))
     products = [np.einsum("rk,sk->rs", m.words, m.contexts) for m in (before, after)]
     np.testing.assert_allclose(*products, atol=1e-10)
@@ -387,12 +388,12 @@ def test_without_noise_what_is_stored_is_the_posterior_of_the_elbo(ended, monkey
     state = ends["paths"]
     ones = jnp.ones((trainer.problem.knots.num_words, 3))
     monkeypatch.setattr(step_noise, "dispersions", lambda *_: ones)
-    state = state | {"word_noise": ones, "context_noise": ones}
+    state = state._replace(word_noise=ones, context_noise=ones)
     problem, found = trainer.finish(state)
     refreshed, _ = trainer._refreshed(state)
     moments = trainer.moments(refreshed)
     assert found["elbo"] == pytest.approx(trainer.objective(refreshed), abs=1e-6)
-    if np.array_equal(problem.pace, smoothing._prior(state).pace):
+    if np.array_equal(problem.pace, state.prior.pace):
         np.testing.assert_allclose(found["word_variances"], moments.word_variances, rtol=1e-5)
     off = (found["words"] - moments.words) / np.sqrt(moments.word_variances)
     assert np.abs(off).max() < 0.1
@@ -465,7 +466,7 @@ def test_what_no_text_supports_is_told():
 
 def test_single_precision_is_kept(topical):
     trainer = trainer_of(topical, passes=(20, 20), dtype=np.float32)
-    state, history = run(trainer, trainer.problem, np.zeros(0, int), None, False, np.inf, False)
+    state, history = run(trainer, trainer.problem, np.zeros(0, int), progress=False)
     assert np.isfinite(history[-1]["objective"])
     _, found = trainer.finish(state)
     for name, array in found.items():

@@ -6,12 +6,13 @@ import signal
 import numpy as np
 import pytest
 
-from driftline import words
-from driftline.words.fitting import checkpoints, memory, published, training
+from driftline import DivergenceError, words
+from driftline.words.fitting import checkpoints, memory, published
 from driftline.words.fitting.problem import Problem
 from driftline.words.fitting.progress import FitReporter
 from driftline.words.fitting.scoring import score
-from driftline.words.fitting.training import make_trainer
+from driftline.words.fitting.smoothing import Smoother
+from driftline.words.fitting.trainers import make_trainer
 from driftline.words.settings import Settings
 from support.words import dense_counts, planted_counts, small_counts
 
@@ -146,8 +147,9 @@ def test_phases_to_come_are_expected_to_take_what_their_effort_says(monkeypatch)
 
 def test_effort_is_least_where_steps_are_pooled(counts):
     trainer = make_trainer(Problem(counts, Settings(dim=2), np.arange(len(counts))))
-    assert set(trainer.effort) == {"level", "paths"}
-    assert trainer.effort["level"] < trainer.effort["paths"]
+    level, paths = trainer.phases
+    assert (level.name, paths.name) == ("level", "paths")
+    assert level.effort < paths.effort
 
 
 def test_rounds_to_come_are_guessed_from_how_gains_fall(counts):
@@ -156,7 +158,7 @@ def test_rounds_to_come_are_guessed_from_how_gains_fall(counts):
     entry = {"phase": "paths", "taken_back": False, "boldness": 1.0, "passes": 9, "dim": 2}
     # Gains of 64, then 32 nats, halving, down to 0.24 (0.02 for each of twelve words): seven rounds more.
     history = [entry | {"objective": objective} for objective in (-164.0, -100.0, -68.0)]
-    enough = trainer.tolerance(-68.0)
+    enough = trainer.phases[1].enough(-68.0)
     assert trainer.ahead(3, history) == {"paths": pytest.approx(np.log2(32.0 / enough), rel=1e-9)}
 
 
@@ -252,8 +254,8 @@ def test_bad_options_are_refused_by_name(counts, options, message):
 
 
 def test_a_fit_that_diverges_says_so(counts, monkeypatch):
-    monkeypatch.setattr(training.Smoother, "objective", lambda *_: float("nan"))
-    with pytest.raises(ArithmeticError, match="the objective is -inf after 1 rounds"):
+    monkeypatch.setattr(Smoother, "objective", lambda *_: float("nan"))
+    with pytest.raises(DivergenceError, match="the objective is -inf after 1 rounds"):
         words.fit(counts, dim=2, passes=(10, 0), progress=False)
 
 
@@ -268,7 +270,7 @@ def test_a_full_disk_is_named_with_the_remedy_and_the_fit_goes_on(counts, tmp_pa
 
     options = {"dim": 2, "passes": (1, 1), "progress": False}
     expected = words.fit(counts, **options)
-    monkeypatch.setattr(checkpoints.mapped, "write", full)
+    monkeypatch.setattr(checkpoints.mapped_files, "write", full)
     with pytest.warns(UserWarning, match=r"could not save the fit to .*part.*checkpoint=; the fit goes on"):
         atlas = words.fit(counts, checkpoint=tmp_path / "part", every=0.0, **options)
     np.testing.assert_array_equal(atlas.words.mean, expected.words.mean)

@@ -293,7 +293,9 @@ def test_bad_input_is_refused_by_place_and_with_a_remedy(tmp_path, case):
 def test_paths_that_lead_nowhere_are_refused(tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no file or folder"):
         words.read(tmp_path / "x.csv")
-    with pytest.raises(ValueError, match=r"'\.xlsx' is no kind of table that is known; tables end in \.csv"):
+    with pytest.raises(
+        ValueError, match=r"'\.xlsx' is not a kind of table that can be read; tables end in \.csv"
+    ):
         words.read(write(tmp_path / "x.xlsx", "a"))
     with pytest.raises(ValueError, match="none of its 1 files"):
         words.read(tmp_path)
@@ -310,7 +312,7 @@ def test_paths_that_lead_nowhere_are_refused(tmp_path):
 
 OPTIONS = {
     "delimiter": ("::", "delimiter='::'; one character"),
-    "date_pattern": ("(", r"date_pattern='\(' is no regular expression"),
+    "date_pattern": ("(", r"date_pattern='\(' is not a regular expression"),
     "date_format": ("%d %B", "date_format='%d %B' says nothing of the year"),
     "pattern": ("/etc/*", "pattern='/etc/\\*'; it is relative to the folder"),
 }

@@ -1,10 +1,13 @@
-"""`driftline words`: from dated texts to word embeddings that drift; one command per file."""
+"""`driftline words`: from dated texts to word embeddings that drift; one command per file.
+
+A command is a module here with an `add_parser`, and with an `ORDER` that says where in the list it stands.
+All are found by themselves (`docs/develop/adding-a-query.md`).
+"""
 
 import argparse
-
-from driftline.cli.words import changed, count, evaluate, export, fit, import_vectors, neighbors, similarity
-
-COMMANDS = (count, fit, evaluate, neighbors, similarity, changed, export, import_vectors)
+import importlib
+import pkgutil
+from types import ModuleType
 
 
 def add_parser(commands: argparse._SubParsersAction) -> None:
@@ -15,5 +18,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
         description="Word embeddings that drift through time, from dated texts.",
     )
     subcommands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in COMMANDS:
+    for command in found_commands():
         command.add_parser(subcommands)
+
+
+def found_commands() -> list[ModuleType]:
+    """The modules of all commands, in the order in which help lists them."""
+    names = [each.name for each in pkgutil.iter_modules(__path__, f"{__name__}.")]
+    modules = [importlib.import_module(name) for name in names]
+    return sorted((each for each in modules if hasattr(each, "add_parser")), key=lambda each: each.ORDER)

@@ -5,8 +5,9 @@ import sys
 from pathlib import Path
 
 from driftline.cli.words.answers import to_json
-from driftline.cli.words.inputs import number, read_counts, word_list
+from driftline.cli.words.inputs import number, read_counts
 
+ORDER = 60
 COARSE = (
     "Whole steps were shuffled, since the counts have no parts; with `driftline words count --parts 10` "
     "documents are."
@@ -67,8 +68,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.null == 1:
         raise ValueError("--null 1: two shuffles at the least are needed to tell chance from none")
     atlas = words.load(arguments.atlas)
-    lower = all(word == word.lower() for word in atlas.vocabulary)
-    stop = () if arguments.stop is None else word_list(arguments.stop, None, lower)
     options = {
         "min_count": arguments.min_count,
         "window": arguments.window,
@@ -77,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     asked = arguments.start, arguments.end
     # Shuffled dates judge probabilities that noise has made too high, but not those of an unfinished fit.
     anyway = arguments.anyway or (arguments.null > 0 and atlas.converged is not False)
-    found = atlas.changed(*asked, n=arguments.number, stop=stop, anyway=anyway, **options)
+    found = atlas.changed(*asked, n=arguments.number, stop=arguments.stop or (), anyway=anyway, **options)
     if not arguments.null:
         print(to_json(found) if arguments.json else found)
         return 0

@@ -8,9 +8,10 @@ import time
 from pathlib import Path
 
 from driftline.cli.stopping import ending_on_sigterm
-from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step, word_list
+from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step
 from driftline.cli.words.locks import only_one
 
+ORDER = 10
 EPILOG = """\
 TEXTS is a table (.csv, .tsv, .jsonl, .parquet), a folder of tables, or a folder of texts (.txt, .md) with
 dates in their names or in a --table; each but Parquet may be packed with gzip or zstd. Dates look like 1850,
@@ -123,13 +124,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _count(arguments):
     from driftline import words
+    from driftline.words.texts.word_lists import read_word_list
 
     vocabulary, stop = arguments.vocabulary, arguments.stop
     lower = arguments.case != "keep"
     tokenise = None if arguments.ngrams else _tokeniser(arguments)
     source = _source(arguments)
     if isinstance(vocabulary, Path):
-        vocabulary = word_list(vocabulary, tokenise, lower, "--vocabulary")
+        vocabulary = read_word_list(vocabulary, tokenise, lower, f"--vocabulary {vocabulary}")
     started = time.monotonic()
     counts = words.count(
         source,
@@ -140,7 +142,7 @@ def _count(arguments):
         tokenise=tokenise,
         rank=arguments.rank,
         min_count=arguments.min_count,
-        stop=() if stop is None else word_list(stop, tokenise, lower),
+        stop=() if stop is None else read_word_list(stop, tokenise, lower, f"--stop {stop}"),
         parts=arguments.parts,
         processes=arguments.processes,
     )

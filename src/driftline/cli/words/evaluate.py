@@ -11,6 +11,7 @@ from driftline.cli.words.inputs import check_out, chosen_steps, read_counts
 from driftline.cli.words.locks import only_one
 from driftline.words import settings
 
+ORDER = 30
 TABLE, PICTURE = "scores.json", "scores.png"
 EPILOG = """\
 dsg-s sees what comes after a held-out step; dsg-s-past is fitted anew for each of them, to the steps before

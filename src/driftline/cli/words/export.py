@@ -6,6 +6,7 @@ from pathlib import Path
 from driftline.cli.words.answers import size_of
 from driftline.cli.words.inputs import DATE, check_out
 
+ORDER = 70
 FORMATS = ("word2vec", "csv", "npz")
 
 

@@ -14,6 +14,7 @@ from driftline.cli.words.inputs import check_out, chosen_steps, read_counts
 from driftline.cli.words.locks import only_one
 from driftline.words.settings import METHODS
 
+ORDER = 20
 PART = ".part"
 EPILOG = """\
 A fit saves its state to a checkpoint now and then, and when Ctrl-C or SIGTERM stops it (exit codes 130 and

@@ -7,6 +7,7 @@ from pathlib import Path
 from driftline.cli.words.answers import size_of
 from driftline.cli.words.inputs import check_out
 
+ORDER = 80
 EPILOG = """\
 There are no counts in vectors, so a word counts once wherever it has one. With the standard deviations of an
 .npz file, neighbors and similarity have bands; the probability of a change needs more than those.

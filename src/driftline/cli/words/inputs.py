@@ -1,10 +1,9 @@
-"""What commands on words take from the command line: numbers or files, lists of words, places to write to."""
+"""What commands on words take from the command line: numbers or files, dates, steps, places to write to."""
 
 import argparse
 import os
-import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -79,10 +78,9 @@ def chosen_steps(chosen: Sequence[slice], num_steps: int) -> list[int]:
 def read_counts(path: Path) -> "Counts":
     """The counts in a file; texts that were not counted yet are refused with the command that does it."""
     from driftline import words
-    from driftline.words.texts.folders import TEXTS
-    from driftline.words.texts.tables import kind_of, suffix_of
+    from driftline.words.texts.file_formats import format_of
 
-    if path.is_dir() or (path.is_file() and (kind_of(path) or suffix_of(path) in TEXTS)):
+    if path.is_dir() or (path.is_file() and format_of(path)):
         name = path.name.partition(".")[0] or "texts"
         command = shlex.join(["driftline", "words", "count", str(path), "-o", f"{name}{SUFFIX}"])
         raise ValueError(f"{path} holds texts and not counts; count it first: {command}")
@@ -92,39 +90,6 @@ def read_counts(path: Path) -> "Counts":
 def delimiter(text: str) -> str:
     r"""A character; a tab is hard to type and may be written as \t."""
     return "\t" if text == r"\t" else text
-
-
-def word_list(
-    path: Path, tokenise: Callable[[str], list[str]] | None, lower: bool, option: str = "--stop"
-) -> list[str]:
-    """The words of a file with one on each line, spelt as in the texts; what follows a # is left out.
-
-    Args:
-        path: The file.
-        tokenise: What cuts the texts; None if they are cut already.
-        lower: With None: whether the words of the texts are in lower case.
-        option: What the file was given for.
-    """
-    from driftline.words.texts import streams
-
-    if not path.is_file():
-        number = re.fullmatch(r"\d[\d.,_' ]*[kKmM]?", str(path))
-        digits = "; a number is written in digits only, such as 10000" if number else ""
-        raise FileNotFoundError(
-            f"{option} {path}: there is no such file; name one with a word on each line{digits}"
-        )
-    found = []
-    for number, line in enumerate(streams.lines(path, path.name, streams.Tally(), streams.Limits()), 1):
-        place = f"{path.name}, line {number}"
-        word = streams.decode(line, "utf-8-sig", place, streams.TO_UTF8).partition("#")[0].strip()
-        if len(word.split()) > 1:
-            raise ValueError(f"{place}: {word!r:.80} is more than one word; put each on a line of its own")
-        cut = [word.lower() if lower else word] if tokenise is None else list(tokenise(word))
-        # What the tokeniser cuts into several words is never one of them in the texts.
-        found += cut if len(cut) == 1 and cut[0] else []
-    if not found:
-        raise ValueError(f"{path}: no word in it; put one on each line")
-    return list(dict.fromkeys(found))
 
 
 def check_out(path: Path, inputs: Sequence[Path], example: str = f"counts{SUFFIX}") -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 from driftline.cli.words.answers import beside, to_json
 from driftline.cli.words.inputs import DATE, number
 
+ORDER = 40
 EPILOG = """\
 Words are ranked by the cosine of their mean vectors, the similarity. What is not well known of a vector has
 any direction, so the cosine that the posterior expects is smaller; it is shown with the band that holds it

@@ -6,6 +6,7 @@ from pathlib import Path
 from driftline.cli.words.answers import to_json, with_rows
 from driftline.cli.words.inputs import check_out
 
+ORDER = 50
 ROWS = 20
 
 

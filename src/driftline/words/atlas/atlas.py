@@ -15,6 +15,7 @@ from driftline.words.atlas import export as exporting
 from driftline.words.atlas.answers import Changed, Neighbors, Similarity, Trajectory
 from driftline.words.atlas.asked_dates import length_of_steps, step_of
 from driftline.words.atlas.cosines import Gaussian, band, cosines
+from driftline.words.atlas.stop_words import stopped
 from driftline.words.paths.knots import Knots
 from driftline.words.paths.paths import Paths
 from driftline.words.paths.priors import Drift
@@ -94,7 +95,7 @@ class Atlas:
         return self.words.dim
 
     @functools.cached_property
-    def _index(self):
+    def _index(self) -> dict[str, int]:
         return {word: i for i, word in enumerate(self.vocabulary)}
 
     def index(self, word: str) -> int:
@@ -220,7 +221,7 @@ class Atlas:
         window: int = WINDOW,
         probability: float = 0.95,
         share: float = 0.5,
-        stop: Iterable[str] = (),
+        stop: Iterable[str] | os.PathLike = (),
         anyway: bool = False,
         bands: bool = True,
     ) -> Changed:
@@ -248,20 +249,20 @@ class Atlas:
             probability: Words that changed with at least this probability come first, by distance; then the
                 rest, by probability.
             share: Share of all words that is expected to have changed, before the data.
-            stop: Words that are neither listed nor counted. They still help to find the common map.
+            stop: Words that are neither listed nor counted, in any case if the atlas has lower case only; or
+                the path of a file with one on each line. They still help to find the common map.
             anyway: Whether to give probabilities although the fit has not converged, or has fewer than five
                 steps. What is left over of an unfinished fit looks like change, and so does the noise between
                 steps, which fewer than five do not tell.
             bands: Whether to give bands of distances, which take longer than all else.
         """
-        if isinstance(stop, str):
-            raise TypeError(f"stop={stop!r} is one string; pass a list of words")
         if min_count is None:
             min_count = 1 if self.settings.get("method") == "imported" else MIN_COUNT
         _check_whole(n=n, min_count=min_count, window=window)
         for name, value in (("probability", probability), ("share", share)):
             if not 0.0 < value < 1.0:
                 raise ValueError(f"{name}={value!r}; a number between 0 and 1 is needed")
+        left_out = stopped(self._index, stop)
         first, second = self.step(start), self.step(end)
         if first == second:
             raise ValueError(
@@ -278,7 +279,7 @@ class Atlas:
             share=share,
             with_probabilities=anyway or (self.converged is not False and self.knows_noise),
             bands=bands,
-            stop=[self._index[word] for word in set(stop) if word in self._index],
+            stop=left_out,
         )
 
     def support(self, step: int, window: int = WINDOW) -> np.ndarray:
@@ -323,7 +324,7 @@ def load(path: str | os.PathLike, *, verify: bool = True) -> Atlas:
     return Atlas(**atlas_file.read(path, verify=verify))
 
 
-def _check_whole(**numbers):
+def _check_whole(**numbers: Any) -> None:
     for name, number in numbers.items():
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 0:
             raise ValueError(f"{name}={number!r}; a whole number of at least 0 is needed")

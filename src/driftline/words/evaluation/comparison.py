@@ -9,11 +9,16 @@ from driftline.words.counts.counts import Counts
 from driftline.words.fitting import memory
 from driftline.words.fitting.failures import diverged
 from driftline.words.fitting.held_out import interpolated_scores
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import Problem, check_problem
+from driftline.words.fitting.progress import FitProgress
+from driftline.words.fitting.published import PublishedSmoother
+from driftline.words.fitting.runs import run
 from driftline.words.fitting.scoring import score
+from driftline.words.fitting.smoothing import Smoother
 from driftline.words.fitting.stepwise import Stepwise
-from driftline.words.fitting.training import check_problem, make_trainer, run
 from driftline.words.settings import COMPARED, Settings
+
+Tell = Callable[[str], object]
 
 
 def check(counts: Counts, chosen: Mapping[str, Settings], held_out: np.ndarray) -> None:
@@ -48,7 +53,7 @@ def predict(
     method: str,
     held_out: np.ndarray,
     chosen: Settings,
-    tell: Callable[[str], object] | None = None,
+    tell: Tell | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps that a method predicts, and their scores."""
     everything = np.arange(len(counts))
@@ -67,22 +72,22 @@ def predict(
     return _chronological(Problem(counts, chosen, everything), tell)
 
 
-def _smoothed(problem, method, held_out, tell):
+def _smoothed(problem: Problem, method: str, held_out: np.ndarray, tell: Tell | None) -> np.ndarray:
     memory.check(problem)
-    trainer: Any = make_trainer(problem)
+    trainer: Any = (Smoother if problem.settings.optimiser == "fast" else PublishedSmoother)(problem)
 
-    def progress(told):
+    def progress(told: FitProgress) -> None:
         if tell is not None and told.score is not None:
             tell(f"dsg-s: {told.phase} {told.done}/{told.planned} {told.score:.4f}, {told.seconds:.0f} s")
 
-    state, _ = run(trainer, problem, held_out, None, False, np.inf, progress)
+    state, _ = run(trainer, problem, held_out, progress=progress)
     scores = interpolated_scores(trainer.given(state), held_out, *trainer.rows(state))
     for step, found in zip(held_out, scores, strict=True):
         _check_score(problem, method, step, found)
     return scores
 
 
-def _chronological(problem, tell):
+def _chronological(problem: Problem, tell: Tell | None) -> tuple[np.ndarray, np.ndarray]:
     memory.check(problem)
     trainer = Stepwise(problem)
     state = trainer.begin()
@@ -97,11 +102,11 @@ def _chronological(problem, tell):
             _check_score(problem, problem.settings.method, index, scores[-1])
             if tell is not None and index % 20 == 0:
                 tell(f"{problem.settings.method}: {index}/{len(problem.steps)} {np.mean(scores):.4f}")
-        state = trainer.advance(state, "", index)
+        state = trainer.advance(state, trainer.phases[index], index)
     return np.array(steps), np.array(scores)
 
 
-def _check_score(problem, method, step, found):
+def _check_score(problem: Problem, method: str, step: int, found: float) -> None:
     if not np.isfinite(found):
         place = f"at step {step}, {problem.counts.dates[step]}"
         raise diverged(f"{method} has a score of {found} {place}", problem.settings)

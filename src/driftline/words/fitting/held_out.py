@@ -1,6 +1,6 @@
 """Steps that a fit does not see, predicted from the steps around them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,6 @@ import numpy as np
 from driftline.words.counts.counts import Counts
 from driftline.words.fitting.problem import Problem
 from driftline.words.fitting.scoring import score
-from driftline.words.fitting.stepwise import Stepwise
 from driftline.words.paths.knots import bridge
 
 
@@ -62,19 +61,26 @@ def interpolated_scores(
     return np.array(scores)
 
 
-def scores_ahead(trainer: Stepwise, held_out: np.ndarray, state: dict[str, Any], index: int) -> list[float]:
-    """Scores of the steps left out right after training step `index`, predicted from what is known there."""
-    problem = trainer.problem
+def scores_ahead(
+    problem: Problem, held_out: np.ndarray, index: int, mode: Callable[[str, np.ndarray], np.ndarray]
+) -> list[float]:
+    """Scores of the steps left out right after training step `index`, predicted from what is known there.
+
+    Args:
+        problem: The fit.
+        held_out: Steps that it does not see.
+        index: How many training steps it has seen, less one.
+        mode: Vectors of some words after that, given "words" or "contexts" and which.
+    """
     next_one = problem.training[index + 1] if index + 1 < len(problem.training) else len(problem.counts)
     scores = []
     for step in held_out[(held_out > problem.training[index]) & (held_out < next_one)]:
         counts = problem.counts.step(int(step))
         negatives = counts.negatives(problem.settings.ratio, problem.settings.exponent)
-        sides = (trainer.mode(state, name, index, counts.words) for name in ("words", "contexts"))
-        scores.append(score(counts, negatives, *sides))
+        scores.append(score(counts, negatives, mode("words", counts.words), mode("contexts", counts.words)))
     return scores
 
 
-def _at(problem, rows, words, step):
+def _at(problem: Problem, rows: np.ndarray, words: np.ndarray, step: Any) -> np.ndarray:
     before, after, weight_before, weight_after, _ = bridge(problem.knots, problem.drift, words, step)
     return weight_before[:, None] * rows[before] + weight_after[:, None] * rows[after]

@@ -108,3 +108,15 @@ class Problem:
         digest.update(np.ascontiguousarray(self.training).data)
         self.counts.feed(digest)
         return digest.hexdigest()
+
+
+def check_problem(problem: Problem) -> None:
+    """Refuse counts from which nothing can be learnt."""
+    if len(problem.training) < 2:
+        raise ValueError(
+            f"{len(problem.training)} time steps are left to fit; drift needs at least two: hold out fewer"
+        )
+    if not any(len(step.words) for step in problem.steps):
+        raise ValueError(
+            "no step has a pair of words of the vocabulary: count with a larger vocabulary or window"
+        )

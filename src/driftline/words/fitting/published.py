@@ -7,7 +7,8 @@ second moves all. Means move in the prior's natural coordinates, $\nu$ by a mirr
 """
 
 import functools
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -19,112 +20,175 @@ from driftline.families import GaussMarkov
 from driftline.infer.bbvi import adam, noise
 from driftline.linalg import bidiagonal, tridiagonal
 from driftline.words.fitting import chains, likelihood
+from driftline.words.fitting.held_out import interpolated_scores
 from driftline.words.fitting.likelihood import Moments
 from driftline.words.fitting.problem import Problem
-from driftline.words.fitting.verdict import Verdict
+from driftline.words.fitting.trainer import Entry, Phase, Verdict
 
-PHASES = ("minibatch", "full")
-RATES = {"minibatch": 1e-2, "full": 1e-3}
+MINIBATCH, FULL = "minibatch", "full"
+RATES = {MINIBATCH: 1e-2, FULL: 1e-3}
 SAMPLE = 1000  # words, and contexts, of a minibatch
 NUM_LENGTHS = 32  # to which the rows of a minibatch are padded
-SIDES = ("word", "context")
+
+
+class Parameters(NamedTuple):
+    """Of the paths of words, or of contexts: numbers of the family, or of Adam for each of them.
+
+    Attributes:
+        natural: Means in the prior's natural coordinates, (R, d).
+        diag: Diagonal of the factor of the precision, (R, d).
+        upper: Its superdiagonal, (R - 1, d).
+    """
+
+    natural: Array
+    diag: Array
+    upper: Array
+
+
+class Side(NamedTuple):
+    """Paths of words, or of contexts, and where Adam is with them.
+
+    Attributes:
+        now: Of the family.
+        first: First moments of their slopes.
+        second: Second moments.
+        count: Steps that each row has taken so far, (R, 1).
+    """
+
+    now: Parameters
+    first: Parameters
+    second: Parameters
+    count: Array
+
+
+class PublishedState(NamedTuple):
+    """The state of the published optimiser."""
+
+    word: Side
+    context: Side
+
+    def to_arrays(self) -> dict[str, Any]:
+        """See `trainer.State`."""
+        found = {}
+        for name, side in self._asdict().items():
+            found[f"{name}_count"] = side.count
+            for prefix, kind in (("", "now"), ("first_", "first"), ("second_", "second")):
+                parts = getattr(side, kind)._asdict()
+                found |= {f"{prefix}{name}_{part}": array for part, array in parts.items()}
+        return found
+
+    @classmethod
+    def from_arrays(cls, arrays: dict[str, Any]) -> Self:
+        """See `trainer.State`."""
+        sides = []
+        for name in cls._fields:
+            kinds = [
+                Parameters(*(jnp.asarray(arrays[f"{prefix}{name}_{part}"]) for part in Parameters._fields))
+                for prefix in ("", "first_", "second_")
+            ]
+            sides.append(Side(*kinds, count=jnp.asarray(arrays[f"{name}_count"])))
+        return cls(*sides)
 
 
 class PublishedSmoother:
-    """Trains a `Problem`; its state is a dictionary of arrays.
+    """Trains a `Problem` by as many steps as it is told to.
 
     Attributes:
+        phases: Random words, and all words; both climb the ELBO. A step takes as long as it moves rows.
         plan: Phase of every step of the optimiser.
-        effort: What a step of each phase takes beside the others, about: as many rows as it moves.
-        without_elbo: None of the phases: the objective is the ELBO in both.
         look: Steps between two looks at the objective, which costs a little more than one on all words.
     """
 
+    state_type = PublishedState
     look = 100
-    without_elbo = ()
 
     def __init__(self, problem: Problem):
         self.problem = problem
-        self.plan = [
-            name for name, many in zip(PHASES, problem.settings.passes, strict=True) for _ in range(many)
-        ]
         self.counts = problem.batches()
         self.chains = chains.prior_chains(problem.knots, problem.drift, problem.dtype)
         self.linked = jnp.asarray(problem.knots.linked)[:, None]
         self.num_words = len(problem.counts.vocabulary)
-        self.effort = {"minibatch": min(1.0, SAMPLE / self.num_words), "full": 1.0}
+        efforts = min(1.0, SAMPLE / self.num_words), 1.0
+        self.phases = tuple(
+            Phase(name, "ELBO", limit, effort=effort)
+            for name, limit, effort in zip((MINIBATCH, FULL), problem.settings.passes, efforts, strict=True)
+        )
+        self.plan = [phase for phase in self.phases for _ in range(phase.limit)]
 
-    def begin(self) -> dict[str, Any]:
+    def begin(self) -> PublishedState:
         """Mean zero, and the prior's precision."""
         shape = (len(self.problem.knots), self.problem.dim)
-        state = {}
-        for side in SIDES:
-            state |= {
-                f"{side}_natural": jnp.zeros(shape, self.problem.dtype),
-                f"{side}_diag": jnp.broadcast_to(self.chains.diag, shape).copy(),
-                f"{side}_upper": jnp.broadcast_to(self.chains.upper, (shape[0] - 1, shape[1])).copy(),
-            }
-        moments = {
-            f"{kind}_{name}": jnp.zeros_like(array)
-            for name, array in state.items()
-            for kind in ("first", "second")
-        }
-        return state | moments | {f"{side}_count": jnp.zeros((shape[0], 1), jnp.int32) for side in SIDES}
+        sides = []
+        for _ in PublishedState._fields:
+            now = Parameters(
+                jnp.zeros(shape, self.problem.dtype),
+                jnp.broadcast_to(self.chains.diag, shape).copy(),
+                jnp.broadcast_to(self.chains.upper, (shape[0] - 1, shape[1])).copy(),
+            )
+            first, second = (jax.tree.map(jnp.zeros_like, now) for _ in range(2))
+            sides.append(Side(now, first, second, jnp.zeros((shape[0], 1), jnp.int32)))
+        return PublishedState(*sides)
 
-    def phase(self, done: int, history: list[dict[str, Any]]) -> str | None:
-        """What comes next; None at the end."""
+    def phase(self, done: int, history: list[Entry]) -> Phase | None:
+        """See `Trainer`."""
         return self.plan[done] if done < len(self.plan) else None
 
-    def ahead(self, done: int, history: list[dict[str, Any]]) -> dict[str, float]:
+    def ahead(self, done: int, history: list[Entry]) -> dict[str, float]:
         """How many steps of each phase are to come."""
-        return {phase: float(self.plan[done:].count(phase)) for phase in PHASES}
+        return {phase.name: float(self.plan[done:].count(phase)) for phase in self.phases}
 
     def is_due(self, done: int) -> bool:
         """Whether it is time to look at the objective: now and then, and at the end of a phase."""
         ends = done == len(self.plan) or self.plan[done] != self.plan[done - 1]
         return ends or done % self.look == 0
 
-    def seen(self, before: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """What is noted of a step."""
+    def seen(self, state: PublishedState) -> Entry:
+        """See `Trainer`."""
         return {"objective": self.objective(state)}
 
-    def verdict(self, history: list[dict[str, Any]]) -> Verdict:
+    def score(
+        self, held_out: np.ndarray, state: PublishedState, done: int, history: list[Entry]
+    ) -> float | None:
+        """Mean score of the held-out steps, predicted from both sides."""
+        if not len(held_out):
+            return None
+        return float(interpolated_scores(self.given(state), held_out, *self.rows(state)).mean())
+
+    def verdict(self, history: list[Entry]) -> Verdict:
         """The published algorithm has a number of steps, and no rule that would end it."""
         return Verdict(
             False, f"the published optimiser took its {len(self.plan):,} steps, and has no other end"
         )
 
-    def given(self, state: dict[str, Any]) -> Problem:
+    def given(self, state: PublishedState) -> Problem:
         """The problem; nothing of its prior is learnt."""
         return self.problem
 
-    def rows(self, state: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+    def rows(self, state: PublishedState) -> tuple[np.ndarray, np.ndarray]:
         """Means of words and of contexts at all knots."""
-        means = (chains.from_natural(self.chains, state[f"{side}_natural"]) for side in SIDES)
+        means = (chains.from_natural(self.chains, side.now.natural) for side in state)
         words, contexts = (np.asarray(mean) for mean in means)
         return words, contexts
 
-    def advance(self, state: dict[str, Any], phase: str, index: int) -> dict[str, Any]:
-        """The state after step number `index` of the optimiser."""
-        if index and self.plan[index - 1] != phase:
-            stale = ("first_", "second_", "word_count", "context_count")
-            state = state | {
-                name: jnp.zeros_like(array) for name, array in state.items() if name.startswith(stale)
-            }
-        key = jr.fold_in(jr.key(self.problem.settings.seed), index)
+    def advance(self, state: PublishedState, phase: Phase, done: int) -> PublishedState:
+        """The state after another step of the optimiser; arrays of the last state are used up."""
+        if done and self.plan[done - 1] != phase:
+            state = PublishedState(*(_begun_again(side) for side in state))
+        key = jr.fold_in(jr.key(self.problem.settings.seed), done)
         noise_key, *keys = jr.split(key, 3)
-        if phase == "full" or self.num_words <= SAMPLE:
+        rate = RATES[phase.name]
+        if phase.name == FULL or self.num_words <= SAMPLE:
             priors, links = (self.chains, self.chains), (self.linked, self.linked)
             draws, deviations = _draw(priors, state, noise_key)
             slopes = likelihood.gradients(self.counts, Moments(*draws))
-            return _step(priors, links, state, draws, deviations, slopes, RATES[phase])
+            return _step(priors, links, state, draws, deviations, slopes, rate)
         rows = self._rows_of([_choose(key, self.num_words) for key in keys])
         priors, links, part = _take(self.chains, self.linked, state, rows)
         draws, deviations = _draw(priors, part, noise_key)
         slopes = self._sampled_slopes(draws, rows)
-        return _put(state, rows, _step(priors, links, part, draws, deviations, slopes, RATES[phase]))
+        return _put(state, rows, _step(priors, links, part, draws, deviations, slopes, rate))
 
-    def _rows_of(self, chosen):
+    def _rows_of(self, chosen: Sequence[Array]) -> tuple[Array, ...]:
         """Rows of the chosen words and of the chosen contexts, padded to one of a few lengths."""
         word = self.problem.knots.word
         rows = [np.flatnonzero(np.isin(word, np.asarray(choice))) for choice in chosen]
@@ -133,7 +197,7 @@ class PublishedSmoother:
         pad = [np.pad(found, (0, length - len(found)), constant_values=len(word)) for found in rows]
         return tuple(jnp.asarray(found, jnp.int32) for found in pad)
 
-    def _sampled_slopes(self, draws, rows):
+    def _sampled_slopes(self, draws: Sequence[Array], rows: Sequence[Array]) -> tuple[Array, ...]:
         """Slopes from pairs of chosen words and chosen contexts.
 
         A chosen word sees only the chosen contexts, so its slope is scaled up by how many it does not see.
@@ -150,83 +214,98 @@ class PublishedSmoother:
             slopes = _collect_sampled(slopes, batch, Moments(*draws), local, scale, room)
         return slopes
 
-    def moments(self, state: dict[str, Any]) -> Moments:
+    def moments(self, state: PublishedState) -> Moments:
         """Means and variances of all rows."""
-        means = [chains.from_natural(self.chains, state[f"{side}_natural"]) for side in SIDES]
-        spreads = [_band(state[f"{side}_diag"], state[f"{side}_upper"])[0] for side in SIDES]
+        means = [chains.from_natural(self.chains, side.now.natural) for side in state]
+        spreads = [_band(side.now.diag, side.now.upper)[0] for side in state]
         return Moments(*means, *spreads)
 
-    def objective(self, state: dict[str, Any]) -> float:
+    def objective(self, state: PublishedState) -> float:
         """The ELBO in nats."""
         fit = likelihood.log_likelihood(self.counts, self.moments(state))
-        return fit - sum(float(_divergence(self.chains, state, side)) for side in SIDES)
+        return fit - sum(float(_divergence(self.chains, side.now)) for side in state)
 
-    def finish(self, state: dict[str, Any]) -> tuple[Problem, dict[str, Any]]:
+    def finish(self, state: PublishedState) -> tuple[Problem, dict[str, Any]]:
         """The problem, moments of all rows, and the ELBO."""
         moments = self.moments(state)
         found = {"words": moments.words, "contexts": moments.contexts}
-        for side in SIDES:
-            variances, lags = _band(state[f"{side}_diag"], state[f"{side}_upper"])
+        for name, side in state._asdict().items():
+            variances, lags = _band(side.now.diag, side.now.upper)
             found |= {
-                f"{side}_variances": variances,
-                f"{side}_lag_covariances": jnp.pad(lags, ((0, 1), (0, 0))),
+                f"{name}_variances": variances,
+                f"{name}_lag_covariances": jnp.pad(lags, ((0, 1), (0, 0))),
             }
         found = {name: np.asarray(value) for name, value in found.items()}
         return self.problem, found | {"elbo": self.objective(state)}
 
 
+def _begun_again(side: Side) -> Side:
+    """The same paths, with an Adam that knows nothing yet."""
+    return Side(side.now, *(jax.tree.map(jnp.zeros_like, part) for part in side[1:]))
+
+
 @functools.partial(jax.jit, static_argnames="total")
-def _choose(key, total):
+def _choose(key: Array, total: int) -> Array:
     """Which words take part."""
     return jr.permutation(key, total)[:SAMPLE]
 
 
 @functools.partial(jax.jit, static_argnames="num_rows")
-def _inverse(rows, num_rows):
+def _inverse(rows: Array, num_rows: int) -> Array:
     """Where each row is among those chosen; past their end if it is not."""
     places = jnp.arange(len(rows), dtype=jnp.int32)
     return jnp.full(num_rows, len(rows), jnp.int32).at[rows].set(places, mode="drop")
 
 
 @jax.jit
-def _take(prior, linked, state, rows):
+def _take(
+    prior: chains.Chains, linked: Array, state: PublishedState, rows: Sequence[Array]
+) -> tuple[tuple[chains.Chains, ...], tuple[Array, ...], PublishedState]:
     """The prior, the links and the state of whole chains; rows past the end are chains of their own."""
 
     def take(array, places, fill):
         return array.at[places].get(mode="fill", fill_value=fill)
 
-    priors, links, part = [], [], {}
-    for side, places in zip(SIDES, rows, strict=True):
+    def taken(parts, places, diag=0):
+        natural, ahead = take(parts.natural, places, 0), places[:-1]
+        return Parameters(natural, take(parts.diag, places, diag), take(parts.upper, ahead, 0))
+
+    priors, links, sides = [], [], []
+    for side, places in zip(state, rows, strict=True):
         ahead = places[:-1]  # the last row of a chain has no link, whichever row follows it here
         priors.append(chains.Chains(take(prior.diag, places, 1), take(prior.upper, ahead, 0)))
         links.append(take(linked, ahead, False))
-        for name in _of_side(state, side):
-            fill = 1 if name == f"{side}_diag" else 0
-            part[name] = take(state[name], ahead if name.endswith("upper") else places, fill)
-    return tuple(priors), tuple(links), part
+        now = taken(side.now, places, diag=1)
+        first, second = taken(side.first, places), taken(side.second, places)
+        sides.append(Side(now, first, second, take(side.count, places, 0)))
+    return tuple(priors), tuple(links), PublishedState(*sides)
 
 
 @functools.partial(jax.jit, donate_argnums=0)
-def _put(state, rows, part):
+def _put(state: PublishedState, rows: Sequence[Array], part: PublishedState) -> PublishedState:
     """The state with that of some chains put back."""
-    for side, places in zip(SIDES, rows, strict=True):
-        for name in _of_side(state, side):
-            where = places[:-1] if name.endswith("upper") else places
-            state[name] = state[name].at[where].set(part[name], mode="drop")
-    return state
 
+    def put(array, places, values):
+        return array.at[places].set(values, mode="drop")
 
-def _of_side(state, side):
-    return [name for name in state if side in name]
+    def put_each(old, places, values):
+        return Parameters(*map(put, old, (places, places, places[:-1]), values))
+
+    sides = []
+    for old, places, new in zip(state, rows, part, strict=True):
+        now, first, second = (put_each(old[k], places, new[k]) for k in range(3))
+        sides.append(Side(now, first, second, put(old.count, places, new.count)))
+    return PublishedState(*sides)
 
 
 @jax.jit
-def _draw(priors, state, key):
+def _draw(
+    priors: Sequence[chains.Chains], state: PublishedState, key: Array
+) -> tuple[list[Array], list[Array]]:
     draws, deviations = [], []
-    for side, prior, side_key in zip(SIDES, priors, jr.split(key), strict=True):
-        natural = state[f"{side}_natural"]
-        mean = chains.from_natural(prior, natural)
-        q = GaussMarkov(mean, state[f"{side}_diag"], state[f"{side}_upper"])
+    for side, prior, side_key in zip(state, priors, jr.split(key), strict=True):
+        mean = chains.from_natural(prior, side.now.natural)
+        q = GaussMarkov(mean, side.now.diag, side.now.upper)
         deviations.append(q.unwhiten(noise.standard_normal(side_key, mean.shape, mean.dtype)))
         draws.append(mean + deviations[-1])
     return draws, deviations
@@ -300,46 +379,50 @@ def slope_of_elbo(
 
 
 @functools.partial(jax.jit, donate_argnums=2)
-def _step(priors, links, state, draws, deviations, slopes, rate):
-    stepped = {}
-    for k, side in enumerate(SIDES):
-        q = GaussMarkov(draws[k], state[f"{side}_diag"], state[f"{side}_upper"])
+def _step(
+    priors: Sequence[chains.Chains],
+    links: Sequence[Array],
+    state: PublishedState,
+    draws: Sequence[Array],
+    deviations: Sequence[Array],
+    slopes: Sequence[Array],
+    rate: float,
+) -> PublishedState:
+    sides = []
+    for k, side in enumerate(state):
+        q = GaussMarkov(draws[k], side.now.diag, side.now.upper)
         gradient = slope_of_elbo(priors[k], q, draws[k], deviations[k], slopes[k])
-        parts = {
-            "natural": chains.natural_gradient(priors[k], gradient.mean),
-            "diag": gradient.diag,
-            "upper": jnp.where(links[k], gradient.upper, 0.0),
-        }
-        count, steps = state[f"{side}_count"], {}
-        for part, slope in parts.items():
-            name = f"{side}_{part}"
+        by_part = Parameters(
+            chains.natural_gradient(priors[k], gradient.mean),
+            gradient.diag,
+            jnp.where(links[k], gradient.upper, 0.0),
+        )
+        steps, firsts, seconds = [], [], []
+        for slope, first, second in zip(by_part, side.first, side.second, strict=True):
             # Every chain has its own number of steps so far; there is one link less than rows.
-            old = adam.Moments(count[: len(slope)], state[f"first_{name}"], state[f"second_{name}"])
+            old = adam.Moments(side.count[: len(slope)], first, second)
             direction, new = adam.direction(slope, old, floor=adam.PUBLISHED_FLOOR)
-            steps[part] = rate * direction
-            stepped |= {f"first_{name}": new.first, f"second_{name}": new.second}
-        moved = q.moved(GaussMarkov(jnp.zeros_like(draws[k]), steps["diag"], steps["upper"]))
-        stepped |= {
-            f"{side}_natural": state[f"{side}_natural"] + steps["natural"],
-            f"{side}_diag": moved.diag,
-            f"{side}_upper": moved.upper,
-            f"{side}_count": count + 1,
-        }
-    return stepped
+            steps.append(rate * direction)
+            firsts.append(new.first)
+            seconds.append(new.second)
+        moved = q.moved(GaussMarkov(jnp.zeros_like(draws[k]), steps[1], steps[2]))
+        now = Parameters(side.now.natural + steps[0], moved.diag, moved.upper)
+        sides.append(Side(now, Parameters(*firsts), Parameters(*seconds), side.count + 1))
+    return PublishedState(*sides)
 
 
 @jax.jit
-def _band(diag, upper):
+def _band(diag: Array, upper: Array) -> tuple[Array, Array]:
     return tridiagonal.band_of_inverse(diag, upper)
 
 
-@functools.partial(jax.jit, static_argnames="side")
-def _divergence(prior, state, side):
+@jax.jit
+def _divergence(prior: chains.Chains, now: Parameters) -> Array:
     """KL divergence of one side from the prior; the trace by conditionals on the next row, as in `chains`."""
-    diag, upper = state[f"{side}_diag"], state[f"{side}_upper"]
+    natural, diag, upper = now
     variances = tridiagonal.band_of_inverse(diag, upper)[0]
     ratio = prior.diag / diag
     carried = (prior.upper - ratio[:-1] * upper) ** 2 * variances[1:]
     trace = jnp.sum(ratio**2 - 1.0 + jnp.pad(carried, ((0, 1), (0, 0))))
     log_det = jnp.sum(-2.0 * jnp.log(ratio))
-    return 0.5 * (trace + log_det + jnp.sum(state[f"{side}_natural"] ** 2))
+    return 0.5 * (trace + log_det + jnp.sum(natural**2))

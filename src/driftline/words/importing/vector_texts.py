@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from driftline.words.texts.dates import day_of
-from driftline.words.texts.streams import TO_UTF8, Limits, Tally, decode, lines
-from driftline.words.texts.tables import decoded_lines
+from driftline.words.texts.streams import TO_UTF8, Limits, Tally, decode, decoded_lines, lines
 
 
 def read_word2vec(

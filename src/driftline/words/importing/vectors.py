@@ -16,7 +16,7 @@ from driftline.words.paths.paths import Paths
 from driftline.words.paths.priors import Drift
 from driftline.words.texts.dates import day_in_name, day_of
 from driftline.words.texts.streams import FileRecord, Limits, Tally
-from driftline.words.texts.tables import suffix_of
+from driftline.words.texts.suffixes import suffix_of
 
 REMEDY = "put one into it, as in 1850-12-31.txt, or pass a mapping of dates to files"
 SUFFIXES = (".txt", ".vec", ".txt.gz", ".vec.gz", ".txt.zst", ".vec.zst")

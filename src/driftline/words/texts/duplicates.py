@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from driftline.words.texts.streams import FileRecord
-from driftline.words.texts.tables import PACKED
+from driftline.words.texts.suffixes import without_packing
 
 
 def refuse_packed_twice(paths: Iterable[Path]) -> None:
     """Refuse files that have the same name but for their packing, such as a.csv and a.csv.gz."""
     seen: dict[Path, Path] = {}
     for path in paths:
-        bare = path.with_name(_unpacked(path.name))
+        bare = path.with_name(without_packing(path.name))
         if bare in seen:
             raise ValueError(
                 f"{seen[bare]} and {path} look like one file, packed and not, and would count twice; remove "
@@ -47,10 +47,3 @@ def warn_of_copies(records: Iterable[FileRecord]) -> None:
         what = f"{first} was read {len(copied[0])} times"
     others = f", and so with {len(copied) - 1} other contents" if copied[1:] else ""
     warnings.warn(f"{what}, and each counts{others}; take copies out if that is not meant", stacklevel=4)
-
-
-def _unpacked(name):
-    for packed in PACKED:
-        if name.lower().endswith(packed):
-            return name[: -len(packed)]
-    return name

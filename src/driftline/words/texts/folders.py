@@ -1,12 +1,13 @@
 """Which files of a folder are read, and which are not: none is passed over in silence."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from driftline.words.texts.duplicates import refuse_packed_twice
-from driftline.words.texts.tables import kind_of, suffix_of
+from driftline.words.texts.file_formats import TextFormat, suffixes_of, table_format, text_format
+from driftline.words.texts.suffixes import suffix_of
 
-TEXTS = (".txt", ".text", ".md")
 ALL = "**/*"
 
 
@@ -39,8 +40,8 @@ def list_folder(folder: Path, pattern: str | None) -> Listing:
         raise ValueError(f"pattern={pattern!r}; it is relative to the folder, such as '*.txt'")
     found = [path for path in sorted(folder.glob(pattern)) if not _is_hidden(path, folder)]
     files = [path for path in found if path.is_file()]
-    texts = tuple(file for file in files if suffix_of(file) in TEXTS)
-    tables = tuple(file for file in files if kind_of(file))
+    texts = tuple(file for file in files if text_format(file))
+    tables = tuple(file for file in files if table_format(file))
     _check(folder, pattern, texts, tables, len(files))
     refuse_packed_twice(texts + tables)
     read = {*texts, *tables}
@@ -50,21 +51,21 @@ def list_folder(folder: Path, pattern: str | None) -> Listing:
 
 def unlisted(folder: Path, listed: set[Path]) -> tuple[str, ...]:
     """Names of the texts of a folder that are not among some, which are resolved."""
-    found = [path for path in folder.glob(ALL) if path.is_file() and suffix_of(path) in TEXTS]
+    found = [path for path in folder.glob(ALL) if path.is_file() and text_format(path)]
     return _names(
         [path for path in found if path.resolve() not in listed and not _is_hidden(path, folder)], folder
     )
 
 
-def _names(paths, folder):
+def _names(paths: Iterable[Path], folder: Path) -> tuple[str, ...]:
     return tuple(sorted(path.relative_to(folder).as_posix() for path in paths))
 
 
-def _is_hidden(path, folder):
+def _is_hidden(path: Path, folder: Path) -> bool:
     return any(part.startswith(".") for part in path.relative_to(folder).parts)
 
 
-def _links(folder, pattern):
+def _links(folder: Path, pattern: str) -> list[Path]:
     """Links to folders into which the pattern would go, were they folders."""
     if "**" not in pattern:
         return []
@@ -75,11 +76,11 @@ def _links(folder, pattern):
     ]
 
 
-def _check(folder, pattern, texts, tables, num_files):
+def _check(folder: Path, pattern: str, texts: Sequence[Path], tables: Sequence[Path], num_files: int) -> None:
     if not texts and not tables:
         raise ValueError(
-            f"{folder}: none of its {num_files} files that match {pattern!r} is a text ({', '.join(TEXTS)}) "
-            "or a table; rename them, or pass pattern="
+            f"{folder}: none of its {num_files} files that match {pattern!r} is a text "
+            f"({', '.join(suffixes_of(TextFormat))}) or a table; rename them, or pass pattern="
         )
     if texts and tables:
         raise ValueError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from driftline.storage.explained_errors import explained
 from driftline.words.texts import streams
+from driftline.words.texts.file_formats import suffix_by_content
 from driftline.words.texts.streams import Limits, Tally
 
 STANDARD_INPUT = "-"
@@ -37,11 +38,10 @@ def copy_pipe(path: Path) -> Path:
 
 
 def with_suffix(copy: Path, limits: Limits) -> Path:
-    """The copy of a table, renamed by what it holds: Parquet, JSON lines, or else CSV."""
+    """The copy of a table, renamed by what it holds: the format that it begins like, or else CSV."""
     with contextlib.closing(streams.chunks(copy, copy.name, Tally(), limits)) as pieces:
         head = next(pieces, b"").removeprefix(b"\xef\xbb\xbf").lstrip()
-    suffix = ".parquet" if head.startswith(b"PAR1") else ".jsonl" if head.startswith(b"{") else ".csv"
-    return copy.rename(copy.with_name(copy.name + suffix))
+    return copy.rename(copy.with_name(copy.name + suffix_by_content(head)))
 
 
 def remove(copy: Path) -> None:
@@ -54,7 +54,7 @@ def remove_with(owner: Any, copy: Path) -> None:
     weakref.finalize(owner, remove, copy)
 
 
-def _copy(path, copy):
+def _copy(path: Path, copy: Path) -> None:
     with contextlib.ExitStack() as stack:
         target = stack.enter_context(copy.open("wb"))
         if str(path) != STANDARD_INPUT:

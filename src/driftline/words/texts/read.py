@@ -3,13 +3,21 @@
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 from driftline.words.texts import pipes
 from driftline.words.texts.corpus import Corpus
-from driftline.words.texts.folders import TEXTS, list_folder
+from driftline.words.texts.file_formats import (
+    Dialect,
+    TableFormat,
+    suffixes_of,
+    table_format,
+    text_format,
+)
+from driftline.words.texts.folders import list_folder
 from driftline.words.texts.sources import ListedTexts, NamedTexts, Tables
 from driftline.words.texts.streams import Limits
-from driftline.words.texts.tables import KINDS, Layout, kind_of, suffix_of
+from driftline.words.texts.suffixes import suffix_of
 
 APPLIES = {
     "date": "tables",
@@ -73,27 +81,27 @@ def read(
     """
     path = Path(path)
     limits = Limits() if limits is None else limits
-    layout = Layout(encoding, delimiter, quoted)
-    _check(layout, date_pattern, date_format)
+    dialect = Dialect(encoding, delimiter, quoted)
+    _check(dialect, date_pattern, date_format)
     columns = date or "date", text or "text"
     if pipes.is_pipe(path):
         _refuse(f"{path} is one table", table=table, pattern=pattern, date_pattern=date_pattern)
-        return _from_pipe(path, columns, date_format, layout, limits)
+        return _from_pipe(path, columns, date_format, dialect, limits)
     if not path.is_file() and not path.is_dir():
         raise FileNotFoundError(f"there is no file or folder {path}")
     if table is not None:
         _check_table(Path(table))
         _refuse(f"table= lists the files of {path}", pattern=pattern, date_pattern=date_pattern)
         columns = date or "date", text or "file"
-        return Corpus(ListedTexts(path, Path(table), columns, date_format, layout, limits))
+        return Corpus(ListedTexts(path, Path(table), columns, date_format, dialect, limits))
     if path.is_file():
         _check_file(path)
         _refuse(f"{path} is one table", pattern=pattern, date_pattern=date_pattern)
-        return Corpus(Tables(path.parent, (path,), columns, date_format, layout, limits))
+        return Corpus(Tables(path.parent, (path,), columns, date_format, dialect, limits))
     texts, shards, skipped = list_folder(path, pattern)
     if not texts:
         _refuse(f"{path} is a folder of tables", date_pattern=date_pattern)
-        return Corpus(Tables(path, shards, columns, date_format, layout, limits, skipped))
+        return Corpus(Tables(path, shards, columns, date_format, dialect, limits, skipped))
     what = f"{path} is a folder of texts, of which table= lists none"
     _refuse(what, date=date, text=text, delimiter=delimiter, quoted=quoted)
     if date_format is not None and date_pattern is None:
@@ -104,11 +112,13 @@ def read(
     return Corpus(NamedTexts(path, texts, date_pattern, date_format, encoding, limits, skipped))
 
 
-def _from_pipe(path, columns, date_format, layout, limits):
+def _from_pipe(
+    path: Path, columns: tuple[str, str], date_format: str | None, dialect: Dialect, limits: Limits
+) -> Corpus:
     copy = pipes.copy_pipe(path)
     try:
         copy = pipes.with_suffix(copy, limits)
-        reader = Tables(copy.parent, (copy,), columns, date_format, layout, limits)
+        reader = Tables(copy.parent, (copy,), columns, date_format, dialect, limits)
     except BaseException:
         pipes.remove(copy)
         raise
@@ -116,37 +126,37 @@ def _from_pipe(path, columns, date_format, layout, limits):
     return Corpus(reader)
 
 
-def _refuse(what, **options):
+def _refuse(what: str, **options: Any) -> None:
     for name, value in options.items():
         if value is not None:
             raise ValueError(f"{name}={value!r} is for {APPLIES[name]}, but {what}; leave it out")
 
 
-def _check_table(table):
-    if not table.is_file() or kind_of(table) is None:
+def _check_table(table: Path) -> None:
+    if not table.is_file() or table_format(table) is None:
         raise ValueError(f"table={str(table)!r} is not a table; {_known()}")
 
 
-def _check_file(path):
-    if suffix_of(path) in TEXTS:
+def _check_file(path: Path) -> None:
+    if text_format(path):
         raise ValueError(f"{path} is one text, and so one time step; pass a folder of such texts")
-    if kind_of(path) is None:
-        raise ValueError(f"{path}: {suffix_of(path)!r} is no kind of table that is known; {_known()}")
+    if table_format(path) is None:
+        raise ValueError(f"{path}: {suffix_of(path)!r} is not a kind of table that can be read; {_known()}")
 
 
-def _check(layout, date_pattern, date_format):
-    _check_encoding(layout.encoding)
-    if layout.delimiter is not None and len(layout.delimiter) != 1:
-        raise ValueError(f"delimiter={layout.delimiter!r}; one character is needed")
+def _check(dialect: Dialect, date_pattern: str | None, date_format: str | None) -> None:
+    _check_encoding(dialect.encoding)
+    if dialect.delimiter is not None and len(dialect.delimiter) != 1:
+        raise ValueError(f"delimiter={dialect.delimiter!r}; one character is needed")
     if date_format is not None and not re.search("%[YyGcx]", date_format):
         raise ValueError(f"date_format={date_format!r} says nothing of the year; put %Y where it stands")
     try:
         re.compile(date_pattern or "")
     except re.error as error:
-        raise ValueError(f"date_pattern={date_pattern!r} is no regular expression ({error})") from None
+        raise ValueError(f"date_pattern={date_pattern!r} is not a regular expression ({error})") from None
 
 
-def _check_encoding(encoding):
+def _check_encoding(encoding: str) -> None:
     try:
         if b"a\n".decode(encoding) == "a\n":
             return
@@ -159,5 +169,5 @@ def _check_encoding(encoding):
     )
 
 
-def _known():
-    return f"tables end in {', '.join(KINDS)}, perhaps followed by .gz or .zst"
+def _known() -> str:
+    return f"tables end in {', '.join(suffixes_of(TableFormat))}, perhaps followed by .gz or .zst"

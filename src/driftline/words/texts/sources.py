@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from driftline.words.texts import streams, tables
+from driftline.words.texts import streams
 from driftline.words.texts.dates import day_in_name, day_of
+from driftline.words.texts.file_formats import Cells, Dialect, FileToRead, table_format, text_format
 from driftline.words.texts.folders import unlisted
+from driftline.words.texts.formats import plain_texts
 from driftline.words.texts.streams import Limits, Tally
-from driftline.words.texts.tables import Layout
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Tables:
     paths: tuple[Path, ...]
     columns: tuple[str, str]
     date_format: str | None
-    layout: Layout
+    dialect: Dialect
     limits: Limits
     skipped: tuple[str, ...] = ()
 
@@ -31,14 +32,15 @@ class Tables:
         tally.bytes_total = streams.total_size(list(self.paths))
         for path in self.paths:
             name = _name(path, self.folder)
-            for place, date, text in tables.rows(path, name, self.columns, self.layout, tally, self.limits):
+            file = FileToRead(path, name, self.dialect, tally, self.limits)
+            for place, date, text in _rows(file, self.columns):
                 yield place, _day(date, self.date_format, place), _text(text, place)
 
     def describe(self) -> dict[str, Any]:
-        """Columns and layout."""
+        """Columns and dialect."""
         date, text = self.columns
         return {"kind": "tables", "date": date, "text": text, "date_format": self.date_format} | (
-            dataclasses.asdict(self.layout)
+            dataclasses.asdict(self.dialect)
         )
 
 
@@ -61,7 +63,7 @@ class NamedTexts:
         pattern = None if self.date_pattern is None else re.compile(self.date_pattern)
         for path, day in [(path, self._day(path, pattern)) for path in self.paths]:
             name = _name(path, self.folder)
-            yield name, day, _whole(path, name, self.encoding, tally, self.limits)
+            yield name, day, _whole(FileToRead(path, name, Dialect(self.encoding), tally, self.limits))
 
     def describe(self) -> dict[str, Any]:
         """Where the dates are."""
@@ -72,7 +74,7 @@ class NamedTexts:
             "encoding": self.encoding,
         }
 
-    def _day(self, path, pattern):
+    def _day(self, path: Path, pattern: re.Pattern[str] | None) -> int:
         name = _name(path, self.folder)
         try:
             return day_in_name(name, pattern, self.date_format)
@@ -88,7 +90,7 @@ class ListedTexts:
     table: Path
     columns: tuple[str, str]
     date_format: str | None
-    layout: Layout
+    dialect: Dialect
     limits: Limits
 
     def scan(self, tally: Tally) -> Iterator[tuple[str, int, str]]:
@@ -98,20 +100,20 @@ class ListedTexts:
         tally.skipped += unlisted(self.folder.resolve(), {path.resolve() for path in paths})
         for day, path in self._rows(tally):
             name = _name(path, self.folder.resolve())
-            yield name, day, _whole(path, name, self.layout.encoding, tally, self.limits)
+            yield name, day, _whole(FileToRead(path, name, self.dialect, tally, self.limits))
 
     def describe(self) -> dict[str, Any]:
         """The table and its columns."""
         date, file = self.columns
         return {"kind": "texts dated by a table", "date": date, "text": file} | {
             "date_format": self.date_format,
-            "encoding": self.layout.encoding,
+            "encoding": self.dialect.encoding,
         }
 
-    def _rows(self, tally):
+    def _rows(self, tally: Tally) -> Iterator[tuple[int, Path]]:
         root = self.folder.resolve()
-        found = tables.rows(self.table, self.table.name, self.columns, self.layout, tally, self.limits)
-        for place, date, file in found:
+        table = FileToRead(self.table, self.table.name, self.dialect, tally, self.limits)
+        for place, date, file in _rows(table, self.columns):
             path = root / _text(file, place)
             if not path.is_file() or not path.resolve().is_relative_to(root):
                 raise ValueError(
@@ -144,11 +146,11 @@ class Pairs:
         return {"kind": "memory"}
 
 
-def _name(path, folder):
+def _name(path: Path, folder: Path) -> str:
     return path.relative_to(folder).as_posix()
 
 
-def _day(date, form, place):
+def _day(date: Any, form: str | None, place: str) -> int:
     if date is None or date == "":
         raise ValueError(f"{place}: the date is missing; fill it in, or leave the row out")
     try:
@@ -157,7 +159,7 @@ def _day(date, form, place):
         raise ValueError(f"{place}: {error}") from None
 
 
-def _text(text, place):
+def _text(text: Any, place: str) -> str:
     if text is None:
         return ""
     if not isinstance(text, str):
@@ -165,6 +167,15 @@ def _text(text, place):
     return text
 
 
-def _whole(path, name, encoding, tally, limits):
-    data = streams.whole(path, name, tally, limits).removeprefix(b"\xef\xbb\xbf")
-    return streams.decode(data, encoding, name)
+def _rows(file: FileToRead, columns: tuple[str, str]) -> Iterator[Cells]:
+    """Two columns of a table of any format."""
+    found = table_format(file.path)
+    if found is None:
+        raise ValueError(f"{file.name} is not a table; see words.read for the kinds of tables")
+    return found.rows(file, columns)
+
+
+def _whole(file: FileToRead) -> str:
+    """The text of a file of any format; one that a table lists may have any name, and is then plain text."""
+    found = text_format(file.path)
+    return plain_texts.text(file) if found is None else found.text(file)

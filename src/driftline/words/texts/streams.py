@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import os
 import zlib
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -125,6 +125,25 @@ def lines(path: Path, name: str, tally: Tally, limits: Limits) -> Generator[byte
         yield b"".join(parts).removesuffix(b"\r")
 
 
+def decoded_lines(
+    path: Path, name: str, encoding: str, tally: Tally, limits: Limits, remedy: str = OTHER_ENCODING
+) -> Iterator[str]:
+    """Lines of a file as text, without the mark with which spreadsheets begin UTF-8.
+
+    Args:
+        path: The file.
+        name: How errors call it.
+        encoding: Of its bytes.
+        tally: What has been read.
+        limits: When to refuse.
+        remedy: What to do about bytes that are not such text.
+    """
+    for number, line in enumerate(lines(path, name, tally, limits), 1):
+        if number == 1:
+            line = line.removeprefix(codecs.BOM_UTF8)
+        yield decode(line, encoding, f"{name}, line {number}", remedy)
+
+
 def decode(data: bytes, encoding: str, place: str, remedy: str = OTHER_ENCODING) -> str:
     """Bytes as text, or an error that says where they stop being text.
 
@@ -156,6 +175,42 @@ def total_size(paths: list[Path]) -> int:
     return sum(path.stat().st_size for path in paths)
 
 
+def record_of(path: Path, name: str) -> FileRecord:
+    """The record of a file that is not read as a stream; read once here, for its hash."""
+    with path.open("rb") as file:
+        return FileRecord(name, path.stat().st_size, hashlib.file_digest(file, "sha256").hexdigest())
+
+
+def refuse_packed(path: Path, name: str, kind: str) -> None:
+    """Refuse gzip or zstd around a kind of file that is not read as a stream, and is packed inside anyway."""
+    with path.open("rb") as file:
+        head = file.read(4)
+    for magic, program in ((GZIP, "gunzip"), (ZSTD, "unzstd")):
+        if head.startswith(magic):
+            raise ValueError(
+                f"{name}: a packed {kind} file cannot be read in place; unpack it first, as with "
+                f"`{program}`, and leave it so: {kind} is packed inside already"
+            )
+
+
+def check_expansion(name: str, packed: int, unpacked: int, limits: Limits, more: str = "") -> None:
+    """Refuse a file that unpacks to far more bytes than any text would.
+
+    Args:
+        name: What to call it.
+        packed: Its bytes.
+        unpacked: The bytes that they become.
+        limits: When to refuse.
+        more: What to say after their number, such as " or more".
+    """
+    if unpacked > HARMLESS and unpacked > limits.expansion * packed:
+        raise ValueError(
+            f"{name}: {packed:,} bytes unpack to {unpacked:,}{more}, over {limits.expansion} times their "
+            "size: this looks like a decompression bomb; if you trust the file, pass "
+            f"limits=Limits(expansion={8 * limits.expansion})"
+        )
+
+
 def digest_of(records: list[FileRecord]) -> str:
     """One hash for some files: that of the only one, or that of the listing `sha256sum` would print."""
     if len(records) == 1:
@@ -172,25 +227,22 @@ def too_long(place: str, limits: Limits) -> ValueError:
     )
 
 
-def _within(pieces, metered, name, limits):
+def _within(
+    pieces: Iterator[bytes], metered: _Metered, name: str, limits: Limits
+) -> Generator[bytes, None, None]:
     produced = 0
     for piece in pieces:
         produced += len(piece)
-        if produced > HARMLESS and produced > limits.expansion * metered.consumed:
-            raise ValueError(
-                f"{name}: {metered.consumed:,} bytes unpack to {produced:,} or more, over {limits.expansion} "
-                "times their size: this looks like a decompression bomb; if you trust the file, pass "
-                f"limits=Limits(expansion={8 * limits.expansion})"
-            )
+        check_expansion(name, metered.consumed, produced, limits, " or more")
         if piece:
             yield piece
 
 
-def _damaged(name, error):
-    return ValueError(f"{name}: the packed file is damaged ({error}); get it or pack it anew")
+def _damaged(name: str, error: Exception | str) -> ValueError:
+    return ValueError(f"{name}: the packed file is damaged ({error}); get it or pack it again")
 
 
-def _gunzip(metered, name):
+def _gunzip(metered: _Metered, name: str) -> Generator[bytes, None, None]:
     """Unpack a gzip file of any number of members, with zeros allowed after each, as gzip does."""
     inflater = zlib.decompressobj(31)
     while data := metered.read(READ_SIZE):
@@ -210,7 +262,7 @@ def _gunzip(metered, name):
         raise _damaged(name, "it ends too early")
 
 
-def _unzstd(metered, name):
+def _unzstd(metered: _Metered, name: str) -> Generator[bytes, None, None]:
     try:
         import zstandard
     except ImportError:
