@@ -12,7 +12,7 @@ from driftline.infer import newton
 from driftline.infer.bbvi import optimise as bbvi
 from driftline.infer.coupling import chosen_structure
 from driftline.infer.exact import kalman
-from driftline.infer.learning import ascent, integration
+from driftline.infer.learning import integration
 from driftline.infer.outcome import Outcome
 from driftline.infer.progress import Reporter
 from driftline.infer.skewed_marginals import skewed_quantiles
@@ -188,7 +188,7 @@ def _run_learning(model, observations, structure, settings, progress, parameters
     def start(model):
         return starting_family(model, begin(model, padded), padded, structure)
 
-    reporter = Reporter("learning", ascent.MOST_CLIMBS, progress)
+    reporter = Reporter("learning", None, progress)
     learning = integration.learn_numbers(model, padded, start, settings, mode=parameters, reporter=reporter)
     return learning._replace(outcome=_cut(learning.outcome, num_steps))
 

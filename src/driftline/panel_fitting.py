@@ -7,7 +7,7 @@ import numpy as np
 
 from driftline.infer import newton
 from driftline.infer import side_by_side as side_by_side
-from driftline.infer.learning import ascent, integration
+from driftline.infer.learning import integration
 from driftline.infer.progress import Reporter
 from driftline.models.model import Model
 from driftline.models.parameters import at_start, learnt, places_of, with_values
@@ -58,14 +58,15 @@ def _with_fixed_numbers(model, series, observations, settings, progress):
         )
     missed = int((~fits.converged).sum())
     message = f"{missed} series not converged" if missed else "all converged"
+    quantiles = None if fits.quantiles is None else np.asarray(fits.quantiles).transpose(1, 2, 0)
     return Panel.assembled(
         model=model, series=series, q=fits.q, elbos=fits.elbo, converged=fits.converged,
-        iterations=fits.iterations, parameters={}, shared=False, message=message, quantiles=None,
+        iterations=fits.iterations, parameters={}, shared=False, message=message, quantiles=quantiles,
     )  # fmt: skip
 
 
 def _with_shared_numbers(model, series, observations, settings, progress, parameters):
-    reporter = Reporter("learning", ascent.MOST_CLIMBS, progress)
+    reporter = Reporter("learning", None, progress)
     learning = integration.learn_numbers(
         model,
         observations,
@@ -90,7 +91,7 @@ def _with_shared_numbers(model, series, observations, settings, progress, parame
 
 def _with_numbers_of_their_own(model, series, observations, settings, progress, parameters):
     reporters = (
-        Reporter("learning", ascent.MOST_CLIMBS, progress),
+        Reporter("learning", None, progress),
         Reporter("averaging", len(series), progress),
     )
     outcomes, numbers, interrupted = [], {}, False

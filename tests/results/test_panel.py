@@ -25,6 +25,7 @@ def assert_same(one, alone, atol=1e-9):
     np.testing.assert_allclose(one.mean, alone.mean, atol=atol)
     np.testing.assert_allclose(one.sd, alone.sd, atol=atol)
     np.testing.assert_allclose(one.elbo, alone.elbo, atol=1e-6)
+    np.testing.assert_allclose(one.interval(0.9), alone.interval(0.9), atol=1e-5)  # in single precision
     np.testing.assert_array_equal(one.times, alone.times)
     np.testing.assert_array_equal(one.values, alone.values)
 
@@ -47,6 +48,7 @@ def test_a_matrix_is_fitted_as_its_columns_are(model):
         alone = dl.fit(model, x[:, i])
         assert_same(panel[i], alone)
         np.testing.assert_array_equal(panel.mean[:, i], panel[i].mean)
+        np.testing.assert_array_equal(panel.interval(0.8)[0][:, i], panel[i].interval(0.8)[0])
     np.testing.assert_allclose(panel.elbo, sum(panel[i].elbo for i in panel))
 
 

@@ -36,6 +36,14 @@ class Layout:
             for place, start, end in zip(self.places, ends[:-1], ends[1:], strict=True)
         }
 
+    def free(self) -> np.ndarray:
+        """Which elements of the vector are numbers without bounds, as they are: they may have any size."""
+        kinds = [
+            np.full(int(np.prod(shape)), np.isneginf(support.lower))
+            for support, shape in zip(self.supports, self.shapes, strict=True)
+        ]
+        return np.concatenate(kinds)
+
     def split(self, raw: Float[Array, " K"]) -> dict[str, Float[Array, "..."]]:
         """The vector as one array for each number, still without bounds."""
         parts = self.parts()

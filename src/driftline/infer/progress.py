@@ -13,16 +13,16 @@ class Progress(NamedTuple):
     Attributes:
         method: Name of the method.
         iteration: Steps taken.
-        max_iterations: Steps after which the fit stops in any case.
+        max_iterations: Steps after which the fit stops in any case; None where its tolerance alone ends it.
         elbo: Latest estimate of the ELBO.
         gradient_norm: Root mean square of the gradient.
         seconds: Time since the start.
-        seconds_left: Time that is left at most.
+        seconds_left: Time that is left at most; NaN where nothing is known of it.
     """
 
     method: str
     iteration: int
-    max_iterations: int
+    max_iterations: int | None
     elbo: float
     gradient_norm: float
     seconds: float
@@ -34,14 +34,14 @@ class Reporter:
 
     Args:
         method: Name of the method.
-        max_iterations: Steps after which the fit stops in any case.
+        max_iterations: Steps after which the fit stops in any case; None where there are none.
         progress: A function of a `Progress`; True or False; or None to write only to a terminal.
     """
 
     def __init__(
         self,
         method: str,
-        max_iterations: int,
+        max_iterations: int | None,
         progress: bool | None | Callable[[Progress], object],
     ):
         self._method = method
@@ -55,7 +55,8 @@ class Reporter:
         if self._tell is None:
             return
         seconds = time.monotonic() - self._started
-        left = seconds / max(iteration, 1) * (self._max_iterations - iteration)
+        limit = float("nan") if self._max_iterations is None else self._max_iterations
+        left = seconds / max(iteration, 1) * (limit - iteration)
         self._tell(
             Progress(self._method, iteration, self._max_iterations, elbo, gradient_norm, seconds, left)
         )
@@ -65,10 +66,12 @@ class Reporter:
         self._line.close()
 
     def _write(self, progress):
+        limit = progress.max_iterations
+        count = f"{progress.iteration}" if limit is None else f"{progress.iteration}/{limit}"
+        left = "" if limit is None else f", at most {progress.seconds_left:.0f} s left"
         self._line.write(
-            f"{progress.method} {progress.iteration}/{progress.max_iterations}  "
-            f"ELBO {progress.elbo:.2f}  gradient {progress.gradient_norm:.2g}  "
-            f"{progress.seconds:.0f} s, at most {progress.seconds_left:.0f} s left"
+            f"{progress.method} {count}  ELBO {progress.elbo:.2f}  gradient {progress.gradient_norm:.2g}  "
+            f"{progress.seconds:.0f} s{left}"
         )
 
 

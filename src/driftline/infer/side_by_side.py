@@ -12,6 +12,7 @@ from driftline.families import AbstractBanded, AbstractFamily, GaussMarkov
 from driftline.infer import newton, threads
 from driftline.infer.curvature import chain_precision
 from driftline.infer.progress import Reporter
+from driftline.infer.skewed_marginals import is_tilted, marginal_quantiles
 from driftline.models.model import Model
 from driftline.models.observations import Observations
 
@@ -28,6 +29,8 @@ class Fits(NamedTuple):
         elbo: ELBO at the end.
         iterations: Number of steps tried.
         converged: Whether the stopping rule was met.
+        quantiles: Of every step at `intervals.SCORES`, in standard deviations from the mean; None where
+            marginals are normal.
     """
 
     q: AbstractBanded
@@ -36,6 +39,7 @@ class Fits(NamedTuple):
     elbo: Float[Array, " N"]
     iterations: Float[Array, " N"]
     converged: Bool[Array, " N"]
+    quantiles: Float[Array, " N S T"] | None
 
 
 def maximise(model: Model, observations: Observations, settings: newton.Settings, reporter: Reporter) -> Fits:
@@ -75,7 +79,10 @@ def _fit_side_by_side(model, observations, limit, tolerance) -> Fits:
         first = newton.begin(_start(model, observations), model, observations)
         state = newton.iterate(first, model, observations, limit, tolerance)
         converged = newton.has_converged(state, tolerance)
-        return Fits(state.q, state.q.variances(), first.elbo, state.elbo, state.iteration, converged)
+        quantiles = marginal_quantiles(model, observations, state.q) if is_tilted(model) else None
+        return Fits(
+            state.q, state.q.variances(), first.elbo, state.elbo, state.iteration, converged, quantiles
+        )
 
     return jax.lax.map(one, observations, batch_size=_batch(observations))
 

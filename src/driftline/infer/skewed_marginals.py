@@ -96,11 +96,14 @@ def skewed_quantiles(model: Model, observations: Observations, q: AbstractFamily
 
     None where marginals have no likelihood of their own, or a Gaussian one: they are normal then.
     """
-    return np.asarray(_quantiles(model, observations, q)) if is_tilted(model) else None
+    return np.asarray(marginal_quantiles(model, observations, q)) if is_tilted(model) else None
 
 
 @eqx.filter_jit
-def _quantiles(model, observations, q):
+def marginal_quantiles(
+    model: Model, observations: Observations, q: AbstractFamily
+) -> Float[Array, " S T *shape"]:
+    """The same for a model that is tilted."""
     variance = q.variances()
     sd = jnp.sqrt(variance)
     tails = tilted(model, observations, q.mean, variance, q.mean, sd).tails

@@ -176,6 +176,9 @@ class Posterior:
         Path and learnt numbers are drawn together. Needs BlackJAX: `pip install 'driftline[mcmc]'`. Ctrl-C
         returns the draws so far.
 
+        All chains start around this fit. Other tops of the posterior are searched for from several starts;
+        the verdict tells of those that hold some of it and that no chain visits.
+
         Args:
             draws: Of every chain.
             chains: How many, side by side.
@@ -184,7 +187,8 @@ class Posterior:
             progress: True or False, a function that takes a `DrawProgress`, or None for a line on a terminal.
 
         Returns:
-            A `Refined`, with the face of this posterior, and with `r_hat`, `ess`, `divergences`, `verdict`.
+            A `Refined`, with the face of this posterior, and with `r_hat`, `ess`, `divergences`, `elsewhere`,
+            `verdict`.
         """
         return refined(
             self._problem(), draws=draws, chains=chains, warmup=warmup, seed=seed, progress=progress

@@ -37,6 +37,8 @@ class Refined:
         time_unit: Length of one unit of the model's time, if `times` are dates.
         divergences: How many draws' trajectories went astray.
         interrupted: Whether Ctrl-C ended it early.
+        elsewhere: What part of the posterior lies around other tops, as far as they were found, that the
+            chains never visit.
         r_hats: How far chains agree, by name: "path" and the places of the numbers; 1 if they do.
         sizes: Effective numbers of draws, likewise.
         flagged: Whether the draws should not be trusted as they are.
@@ -52,6 +54,7 @@ class Refined:
     divergences: int
     interrupted: bool
     again: Any = None  # what a run on a longer series needs; None if it came from a file
+    elsewhere: float = 0.0
     r_hats: dict[str, np.ndarray] = dataclasses.field(init=False)
     sizes: dict[str, np.ndarray] = dataclasses.field(init=False)
     flagged: bool = dataclasses.field(init=False)
@@ -60,7 +63,9 @@ class Refined:
     sd: np.ndarray = dataclasses.field(init=False)
 
     def __post_init__(self):
-        found = agreement(Refinement(self.numbers, self.draws, self.divergences, self.interrupted))
+        found = agreement(
+            Refinement(self.numbers, self.draws, self.divergences, self.interrupted, self.elsewhere)
+        )
         for name, value in {
             "r_hats": found.r_hat,
             "sizes": found.ess,
@@ -182,6 +187,7 @@ class Refined:
             "parameters": list(self.numbers),
             "divergences": self.divergences,
             "interrupted": self.interrupted,
+            "elsewhere": self.elsewhere,
         }
         files.write(path, KIND, arrays, facts)
 
@@ -224,6 +230,8 @@ def _built(arrays, facts):
     divergences, interrupted = facts["divergences"], facts["interrupted"]
     _must(type(divergences) is int and divergences >= 0, f"divergences is {divergences!r}")
     _must(type(interrupted) is bool, f"interrupted is {interrupted!r}")
+    elsewhere = facts["elsewhere"]
+    _must(type(elsewhere) is float and 0.0 <= elsewhere <= 1.0, f"elsewhere is {elsewhere!r}")
     model = None if facts["model"] is None else from_spec(facts["model"])
     if model is not None:
         with jax.enable_x64(True):
@@ -233,7 +241,7 @@ def _built(arrays, facts):
         for place, array in numbers.items():
             own = shapes.get(place) == array.shape[2:]
             _must(own, f"the learnt number {place} is none of the model's, or has another shape")
-    return Refined(draws, numbers, model, values, times, unit, divergences, interrupted)
+    return Refined(draws, numbers, model, values, times, unit, divergences, interrupted, elsewhere=elsewhere)
 
 
 def _must(holds, what):

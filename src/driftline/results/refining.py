@@ -7,12 +7,14 @@ from typing import Any
 import jax
 import numpy as np
 
+from driftline.infer.judging import tops
 from driftline.infer.judging.refinement import refine
 from driftline.infer.number_vector import Layout
 from driftline.infer.progress import DrawReporter
 from driftline.infer.start import begin, starting_family
 from driftline.models.model import Model
 from driftline.models.observations import as_times, merged, observe
+from driftline.models.padding import pad
 from driftline.models.parameters import Support
 from driftline.results.drawn_prediction import DrawnPrediction
 from driftline.results.learnt_number import LearntNumber
@@ -46,7 +48,8 @@ def refined(problem: Problem, *, draws: int, chains: int, warmup: int, seed: int
     """Draw from the posterior."""
     _check(problem, draws, chains, warmup)
     options = {"draws": draws, "chains": chains, "warmup": warmup}
-    found = _run(problem, problem.values, problem.times, seed, progress, options)
+    known = _tops(problem, seed) if problem.values.size <= tops.LONGEST else ()
+    found = _run(problem, problem.values, problem.times, seed, progress, options, known)
 
     def again(new_times, seed):
         return _at(problem, new_times, seed, options)
@@ -61,7 +64,18 @@ def refined(problem: Problem, *, draws: int, chains: int, warmup: int, seed: int
         divergences=found.divergences,
         interrupted=found.interrupted,
         again=again,
+        elsewhere=found.elsewhere,
     )
+
+
+def _tops(problem, seed):
+    """Tops of the posterior, by a search in a series that is filled up: similar lengths compile once."""
+    model = problem.model
+    with jax.enable_x64(True):
+        _, gaps, _ = as_times(problem.times, None, len(problem.values), problem.time_unit)
+        padded = pad(observe(problem.values, gaps, model.likelihood, model.prior.shape), model.likelihood)
+        q = starting_family(model, begin(model, padded), padded, problem.structure)
+        return tops.tops(model, padded, q, *points_of(problem.parameters, problem.supports), seed)
 
 
 def _at(problem, new_times, seed, options):
@@ -76,7 +90,7 @@ def _at(problem, new_times, seed, options):
     return DrawnPrediction(new_times, flat[:, steps], numbers, problem.model)
 
 
-def _run(problem, values, times, seed, progress, options):
+def _run(problem, values, times, seed, progress, options, known=()):
     model = problem.model
     reporter = DrawReporter(progress)
     with jax.enable_x64(True):
@@ -86,7 +100,15 @@ def _run(problem, values, times, seed, progress, options):
         layout, points = points_of(problem.parameters, problem.supports)
         try:
             return refine(
-                model, observations, q, layout, points, seed=seed, report=reporter.update, **options
+                model,
+                observations,
+                q,
+                layout,
+                points,
+                seed=seed,
+                report=reporter.update,
+                known=known,
+                **options,
             )
         finally:
             reporter.close()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from driftline.infer.learning.ascent import climb
+from driftline.infer.learning.ascent import WIDTHS, climb
 from driftline.infer.learning.fits_at_numbers import Fitted
 from driftline.infer.progress import Reporter
 
@@ -19,7 +19,7 @@ def hills(raws, q):
 
 
 def quiet():
-    return Reporter("learning", 60, False)
+    return Reporter("learning", None, False)
 
 
 def start():
@@ -81,3 +81,66 @@ def test_a_start_without_a_gradient_is_refused_by_name():
 
     with pytest.raises(ValueError, match="series 'b': the log posterior .* is nan"):
         climb(*start(), broken, quiet(), ("a", "b", "c"))
+
+
+def sized(size):
+    """The same hills, of which the first number has another size."""
+
+    def fit(raws, q):
+        found = hills(raws / [size, 1.0], q)
+        return found._replace(gradient=found.gradient / [size, 1.0])
+
+    return fit
+
+
+@pytest.mark.parametrize("size", [1e-4, 1e4])
+def test_a_number_without_bounds_may_have_any_size(size):
+    found = climb(*start(), sized(size), quiet(), free=np.array([True, False]))
+    assert found.reached.all()
+    stretch = np.array([size, 1.0])
+    np.testing.assert_allclose(found.raws / stretch, TOPS, atol=1e-3)
+    expected = np.linalg.inv(SHAPES) * stretch[:, None] * stretch
+    np.testing.assert_allclose(found.covariances, expected, rtol=1e-6)
+    # As many standard deviations, given the other number, whatever the size of that.
+    widths = 1.0 / np.sqrt(SHAPES[:, 0, 0])
+    np.testing.assert_allclose(found.units[:, 0] / widths, WIDTHS * size, rtol=1e-6)
+
+
+@pytest.mark.parametrize("rise", [1e-6, 1e-5])
+def test_a_climb_ends_where_fits_of_the_path_are_not_known_any_better(rise):
+    rng = np.random.default_rng(0)
+
+    def noisy(raws, q):
+        found = hills(raws, q)
+        # A path that is off by a rise has a gradient that is off by about its square root.
+        slopes = found.gradient + np.sqrt(rise) * rng.uniform(-1, 1, found.gradient.shape)
+        values = found.value + rise * rng.uniform(-1, 1, found.value.shape)
+        return found._replace(gradient=slopes, value=values, rise=np.full(3, rise))
+
+    found = climb(*start(), noisy, quiet())
+    assert found.reached.all()
+    assert (hills(found.raws, None).value > -30 * rise).all()
+
+
+def test_a_climb_without_a_top_ends_and_says_so():
+    def endless(raws, q):
+        slopes = np.exp(-raws)
+        return Fitted(
+            -slopes.sum(axis=1) + raws.sum(axis=1), slopes + 1.0, raws[:, 0], q, np.zeros(len(raws))
+        )
+
+    def walled(raws, q):
+        found = endless(raws, q)
+        return found._replace(value=np.where(np.abs(raws).max(axis=1) < 1e6, found.value, np.nan))
+
+    found = climb(*start(), walled, quiet())
+    assert not found.reached.any()
+
+
+def test_a_climb_that_stands_still_without_being_at_a_top_ends_and_says_so():
+    def broken(raws, q):
+        found = hills(raws, q)
+        return found._replace(gradient=-found.gradient)  # which leads down
+
+    found = climb(*start(), broken, quiet())
+    assert not found.reached.any()

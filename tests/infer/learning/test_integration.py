@@ -115,7 +115,7 @@ def test_a_prior_moves_the_posterior_by_its_density(walk):
 
 def test_points_have_the_density_they_claim():
     center, covariance = np.array([1.0, -2.0]), np.array([[0.5, 0.2], [0.2, 0.3]])
-    frame = cover_points.Frame.of(center, covariance)
+    frame = cover_points.Frame.of(center, covariance, np.ones(2), np.ones(2))
     drawn = cover_points.drawn(4096, np.array([[1.0, 0.7], [1.5, 1.2]]))
     raws, log_density = frame.place(drawn.apart), drawn.log_density - frame.log_volume
     target = (
@@ -134,7 +134,7 @@ def test_a_grid_integrates_a_density_to_its_tails(dim):
     def log_density(apart):
         return np.sum(2.0 * apart - np.exp(apart), axis=1)  # integrates to gamma(2) = 1 along every axis
 
-    frame = cover_points.Frame(np.zeros(dim), np.eye(dim))
+    frame = cover_points.Frame(np.zeros(dim), np.eye(dim), np.ones(dim), np.ones(dim))
     found = cover_points.reach(frame, float(log_density(np.zeros((1, dim)))[0]), log_density)
     laid = cover_points.grid(found.end, np.ones(dim))
     total = np.mean(np.exp(log_density(laid.apart) - laid.log_density))
@@ -145,7 +145,7 @@ def test_a_grid_integrates_a_density_to_its_tails(dim):
 
 
 def test_a_posterior_without_end_has_no_end():
-    frame = cover_points.Frame(np.zeros(1), np.eye(1))
+    frame = cover_points.Frame(np.zeros(1), np.eye(1), np.ones(1), np.ones(1))
     found = cover_points.reach(frame, 0.0, lambda raws: np.minimum(raws[:, 0], 0.0))
     assert np.isinf(found.end[1, 0])
     assert found.end[0, 0] >= cover_points.FALLEN
@@ -296,6 +296,30 @@ def test_gaps_that_are_not_there_do_not_count():
     # At points with a tiny scale of Student-t noise, half the variance of the log weight is a thousand nats.
     truth, _, post = fit_replicate("level", 106)
     assert post.converged
+    for place, value in truth.items():
+        assert abs(post.parameters[place].mean - value) < 3 * post.parameters[place].sd
+
+
+@pytest.mark.parametrize("parameters", ["integrate", "maximise"])
+def test_a_number_without_bounds_is_learnt_the_same_in_any_unit(parameters):
+    _, x = dl.Model(dl.AR1(3.0, 0.8, 0.5), dl.Gaussian(0.7)).simulate(30, seed=1)
+
+    def level(unit):
+        model = dl.Model(dl.AR1(dl.learn(0.0), 0.8, 0.5 * unit), dl.Gaussian(0.7 * unit))
+        post = dl.fit(model, unit * x, parameters=parameters)
+        assert post.converged
+        return np.array([post.parameters["prior.mean"].mean, post.parameters["prior.mean"].sd]) / unit
+
+    usual = level(1.0)
+    for unit in (1e-6, 1e-3, 1e3, 1e6):
+        np.testing.assert_allclose(level(unit), usual, rtol=1e-4)
+
+
+@pytest.mark.slow
+def test_a_wide_level_of_a_heavy_volatility_is_not_taken_for_improper():
+    truth, _, post = fit_replicate("volatility, all defaults", 52)
+    assert truth["prior.scale"] > 20  # so that the level is known to about a hundred
+    assert post.converged, post.message
     for place, value in truth.items():
         assert abs(post.parameters[place].mean - value) < 3 * post.parameters[place].sd
 

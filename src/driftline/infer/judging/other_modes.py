@@ -99,11 +99,15 @@ def _starts(model, observations, q, key):
     middle = model.prior.mean_path(observations.gaps)
     # The other sign of everything, or of one element; and what the prior would have it be.
     starts = [middle, 2.0 * middle - q.mean, jnp.zeros_like(q.mean), -q.mean, *_negated(q.mean)]
-    width = jnp.maximum(jnp.std(q.mean), jnp.max(_sd(q)))
+    inside = jnp.append(True, jnp.isfinite(observations.gaps))  # not the steps that fill a series up
+    inside = inside.reshape(-1, *(1,) * (q.mean.ndim - 1))
+    inside = jnp.broadcast_to(inside, q.mean.shape)
+    width = jnp.maximum(jnp.std(q.mean, where=inside), jnp.max(_sd(q), where=inside, initial=0.0))
     starts += [q.mean + FAR * width, q.mean - FAR * width]
     keys = jr.split(key, PRIOR_DRAWS + FAR_DRAWS)
     if model.prior.can_simulate:
-        starts += [model.prior.simulate(own, observations.gaps) for own in keys[:PRIOR_DRAWS]]
+        drawn = [model.prior.simulate(own, observations.gaps) for own in keys[:PRIOR_DRAWS]]
+        starts += [jnp.where(inside, path, 0.0) for path in drawn]
     for own in keys[PRIOR_DRAWS:]:
         starts.append(q.mean + FAR * q.unwhiten(jr.normal(own, q.mean.shape, q.mean.dtype)))
     return starts

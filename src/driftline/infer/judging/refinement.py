@@ -1,6 +1,6 @@
 """From a fit to the posterior itself: NUTS over path and learnt numbers together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import jax.numpy as jnp
@@ -8,6 +8,7 @@ import jax.random as jr
 import numpy as np
 
 from driftline.families import AbstractBanded
+from driftline.infer.judging import tops
 from driftline.infer.number_vector import Layout
 from driftline.infer.sampling import mixing, nuts
 from driftline.infer.sampling.whitened_coordinates import Coordinates, Position, coordinates
@@ -16,6 +17,7 @@ from driftline.models.observations import Observations
 
 AGREE, FEWEST = 1.01, 400  # r-hat below which chains agree, and effective draws from which on it is known
 CHANCE = 10.0  # over the effective draws: by which the largest r-hat of many may exceed one by chance
+ELSEWHERE = 0.05  # part of the posterior around tops without draws
 RARE = 0.005  # share of divergent draws that does no harm
 MOST_NUMBERS = 1 << 28  # in all draws together: 2 GB
 
@@ -28,12 +30,14 @@ class Refinement(NamedTuple):
         paths: Of the path.
         divergences: How many draws' trajectories went astray.
         interrupted: Whether Ctrl-C ended it early.
+        elsewhere: What part of the posterior lies around tops that the draws have hardly visited.
     """
 
     numbers: dict[str, np.ndarray]
     paths: np.ndarray
     divergences: int
     interrupted: bool
+    elsewhere: float = 0.0
 
 
 def refine(
@@ -48,8 +52,12 @@ def refine(
     warmup: int,
     seed: int,
     report: Callable[[int, int, float], None],
+    known: Sequence[tops.Top] = (),
 ) -> Refinement:
     """Draw path and learnt numbers from their posterior.
+
+    All chains start around the fit, so that they agree about a top which none of them has left. Tops that are
+    known otherwise tell whether there is more.
 
     Args:
         model: The model, with learnt numbers at any value.
@@ -62,6 +70,7 @@ def refine(
         warmup: Draws of every chain that come before.
         seed: The same seed gives the same draws.
         report: Told how far it is.
+        known: Tops of the posterior that were found before.
     """
     _check_memory(draws, chains, q)
     found = coordinates(model, observations, q, layout, *points)
@@ -76,6 +85,7 @@ def refine(
         drawn.draws.path,
         int(drawn.divergent.sum()),
         drawn.interrupted,
+        tops.unvisited(known, raws, drawn.draws.path) if known else 0.0,
     )
 
 
@@ -131,6 +141,13 @@ def agreement(found: Refinement) -> Agreement:
     if found.divergences:
         facts += f", {found.divergences} divergences"
     stopped = "; interrupted" if found.interrupted else ""
+    if found.paths[0, 0].size > tops.LONGEST:
+        stopped += f"; other tops are not looked for in a path of more than {tops.LONGEST:,} numbers"
+    if found.elsewhere > ELSEWHERE:
+        where = "around other tops that these chains never visit"
+        why = f"about {found.elsewhere:.0%} of the posterior lies {where}"
+        remedy = "narrow the priors to the top that is meant"
+        return Agreement(r_hat, ess, True, f"doubtful: {why}; {facts}; {remedy}{stopped}")
     if r > limit or size < FEWEST or found.divergences > RARE * count:
         why = "chains do not agree" if r > limit else "too few effective draws"
         why = "trajectories diverge" if found.divergences > RARE * count else why

@@ -25,16 +25,30 @@ Heights = Callable[[np.ndarray], np.ndarray]
 
 
 class Frame(NamedTuple):
-    """Axes around a centre; columns of `axes` are as long as the standard deviation along them."""
+    """Axes around a centre; columns of `axes` are as long as the standard deviation along them.
+
+    Attributes:
+        center: The centre.
+        axes: The axes, orthogonal once the numbers are divided by their scales.
+        scales: Of the numbers; the smaller, the more an axis goes along one with all that depends on it.
+        units: Of the numbers, for how far is far.
+    """
 
     center: np.ndarray
     axes: np.ndarray
+    scales: np.ndarray
+    units: np.ndarray
 
     @classmethod
-    def of(cls, center: np.ndarray, covariance: np.ndarray) -> "Frame":
+    def of(cls, center: np.ndarray, covariance: np.ndarray, scales: np.ndarray, units: np.ndarray) -> "Frame":
         """The axes of a covariance."""
-        sizes, axes = np.linalg.eigh(covariance)
-        return cls(center, axes * np.sqrt(np.maximum(sizes, 1e-20)))
+        sizes, axes = np.linalg.eigh(covariance / (scales[:, None] * scales))
+        return cls(center, scales[:, None] * axes * np.sqrt(np.maximum(sizes, 1e-20)), scales, units)
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Of the axes, in units of the numbers."""
+        return np.linalg.norm(self.axes / self.units[:, None], axis=0)
 
     def place(self, apart: np.ndarray) -> np.ndarray:
         """Points, from distances along the axes, (P, K)."""
@@ -71,7 +85,7 @@ def reach(frame: Frame, top: float, heights: Heights) -> Reach:
         heights: Log posterior at points, (P, K); minus infinity where there is none.
     """
     dim = len(frame.center)
-    lengths = np.linalg.norm(frame.axes, axis=0)
+    lengths = frame.lengths
     signs = np.array([-1.0, 1.0])[:, None]
     width, end = np.full((2, dim), np.nan), np.full((2, dim), np.inf)
     before = np.full((2, dim), top)  # heights of the look before

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftline.infer.learning import cover_points
-from driftline.infer.learning.ascent import Summits
+from driftline.infer.learning.ascent import WIDTHS, Summits
 from driftline.infer.learning.heights import FEW_AT_A_TIME, known_heights
 from driftline.infer.learning.problem import LearningProblem
 from driftline.infer.skewed_marginals import is_tilted
@@ -59,7 +59,9 @@ def cover(summit: Summits, problem: LearningProblem, num_points: int) -> Round:
     def heights(raws):
         return known_heights(raws, summit.best.q, problem)
 
-    frame = cover_points.Frame.of(summit.raws, summit.covariances)
+    # First along numbers that may have any size: where others decide how wide they are, their tails are long.
+    scales = np.where(problem.layout.free(), summit.units / WIDTHS, summit.units)
+    frame = cover_points.Frame.of(summit.raws, summit.covariances, scales, summit.units)
     bounds, gaps = heights(frame.center[None])
     usual_gap = float(gaps[0])
 
@@ -89,7 +91,7 @@ def _on_a_grid(
     spacing: Any,
 ) -> Round:
     ends, unit = reach.end.copy(), np.minimum(1.0, reach.width.min(axis=0))
-    lengths = np.linalg.norm(frame.axes, axis=0)
+    lengths = frame.lengths
     while True:
         laid = cover_points.grid(ends, unit, spacing)
         found = _weighed(frame, laid, heights, problem)
@@ -123,7 +125,7 @@ def _in_rounds(
         if missed and found.share >= ENOUGH:
             width = _widened(width, reach.seen[int(np.argmax(tails))])
         else:
-            frame, width = _recentred(found)
+            frame, width = _recentred(found, frame)
             reach = _seen_again(frame, reach, found)
     how = f"{found.share:.0%} of {num_points} points effective" + (", a tail missed" if missed else "")
     return found._replace(covered=found.share >= TOO_FEW and not missed, how=how)
@@ -137,13 +139,12 @@ def _widened(width: np.ndarray, tail: np.ndarray) -> np.ndarray:
     return wider
 
 
-def _recentred(found: Round) -> tuple[cover_points.Frame, np.ndarray]:
+def _recentred(found: Round, before: cover_points.Frame) -> tuple[cover_points.Frame, np.ndarray]:
     """Axes of the points that were found, and the widths to either side of them."""
     center = found.weights @ found.raws
     apart = found.raws - center
-    frame = cover_points.Frame.of(
-        center, apart.T @ (found.weights[:, None] * apart) + 1e-10 * np.eye(len(center))
-    )
+    covariance = apart.T @ (found.weights[:, None] * apart) + 1e-10 * np.diag(before.scales**2)
+    frame = cover_points.Frame.of(center, covariance, before.scales, before.units)
     along = np.linalg.solve(frame.axes, apart.T).T
     width = np.ones((2, len(center)))
     for side, mask in enumerate((along < 0, along >= 0)):

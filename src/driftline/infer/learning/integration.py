@@ -16,7 +16,7 @@ import numpy as np
 
 from driftline.families import AbstractBanded, GaussMarkov
 from driftline.infer import newton
-from driftline.infer.learning.ascent import Summits, climb
+from driftline.infer.learning.ascent import INNER_TOLERANCE, Summits, climb
 from driftline.infer.learning.covering import cover
 from driftline.infer.learning.first_guess import check_series, first_guess
 from driftline.infer.learning.fits_at_numbers import fit_apart, fit_together
@@ -70,7 +70,10 @@ def learn_numbers(
     numbers = learnt(model)
     check_series(problem, numbers)
     raw, q = _better_start(numbers, start, problem)
-    summits = climb(raw[None], q, lambda raws, q: fit_together(raws, q, problem), reporter)
+    closely = _closely(problem)
+    summits = climb(
+        raw[None], q, lambda raws, q: fit_together(raws, q, closely), reporter, free=problem.layout.free()
+    )
     reporter.close()
     num_points = _num_points(len(raw), q.mean.size)
     return _learning(_summit(summits, 0), problem, mode, num_points)
@@ -101,7 +104,10 @@ def learn_numbers_of_each(
     problem = LearningProblem.of(model, observations, settings, flat=flat, is_panel=False)
     q, raw = start(problem.template), start_of(learnt(model))
     raws = np.tile(raw, (len(q.mean), 1))
-    summits = climb(raws, q, lambda raws, q: fit_apart(raws, q, problem), reporters[0], names)
+    closely = _closely(problem)
+    summits = climb(
+        raws, q, lambda raws, q: fit_apart(raws, q, closely), reporters[0], names, free=problem.layout.free()
+    )
     reporters[0].close()
     # As many points as for a series alone: what is found must not depend on the company that it is in.
     num_points, total, interrupted = _num_points(len(raw), q.mean[0].size), 0.0, False
@@ -119,6 +125,11 @@ def learn_numbers_of_each(
         reporters[1].update(place + 1, total, 0.0)
         yield learning
     reporters[1].close()
+
+
+def _closely(problem: LearningProblem) -> LearningProblem:
+    """The same problem, with fits of the path that are close enough for a climb."""
+    return dataclasses.replace(problem, tolerance=jnp.minimum(problem.tolerance, INNER_TOLERANCE))
 
 
 def _better_start(
