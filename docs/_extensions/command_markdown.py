@@ -4,8 +4,8 @@ import argparse
 import re
 from collections.abc import Iterator
 
+from driftline.cli.console.parsing import Parser
 from driftline.cli.main import COMMANDS
-from driftline.cli.parsing import Parser
 
 SPECIAL = re.compile(r"([\\*_\[\]<>$#|])")
 OPTION = re.compile(r"(?<![\w`-])(--?[a-z][\w-]*)")

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import driftline
 from driftline.cli import demo, words
-from driftline.cli.parsing import Parser
-from driftline.cli.standard_streams import fill_closed
-from driftline.cli.stopping import stopped_by
+from driftline.cli.console.parsing import Parser
+from driftline.cli.console.standard_streams import fill_closed
+from driftline.cli.console.stopping import stopped_by
 from driftline.terminal import is_there
 
 COMMANDS = (demo, words)

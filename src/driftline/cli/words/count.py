@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from driftline.cli.stopping import ending_on_sigterm
+from driftline.cli.console.stopping import ending_on_sigterm
 from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step
 from driftline.cli.words.locks import only_one
 

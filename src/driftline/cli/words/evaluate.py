@@ -5,7 +5,7 @@ import os
 import sys
 from pathlib import Path
 
-from driftline.cli.stopping import stopped_by
+from driftline.cli.console.stopping import stopped_by
 from driftline.cli.words import model
 from driftline.cli.words.inputs import check_out, chosen_steps, read_counts
 from driftline.cli.words.locks import only_one

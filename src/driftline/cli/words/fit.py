@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from driftline.cli.stopping import stopped_by
+from driftline.cli.console.stopping import stopped_by
 from driftline.cli.words import model
 from driftline.cli.words.answers import size_of
 from driftline.cli.words.inputs import check_out, chosen_steps, read_counts

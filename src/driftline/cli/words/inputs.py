@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from driftline.cli.parsing import Text
+from driftline.cli.console.parsing import Text
 
 if TYPE_CHECKING:
     from driftline.words.counts.counts import Counts
