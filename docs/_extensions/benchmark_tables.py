@@ -28,7 +28,18 @@ class Benchmark(SphinxDirective):
         return self.parse_text_to_nodes(table.markdown())
 
 
+class BenchmarkNotes(SphinxDirective):
+    """How a benchmark was run, in its own words."""
+
+    required_arguments = 1
+
+    def run(self):  # noqa: D102
+        notes = [note for note in stored(self.arguments[0]).notes if not note.startswith("Plot:")]
+        return self.parse_text_to_nodes("\n".join(f"- {note}" for note in notes))
+
+
 def setup(app):
     """Register with Sphinx."""
     app.add_directive("benchmark", Benchmark)
+    app.add_directive("benchmark-notes", BenchmarkNotes)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

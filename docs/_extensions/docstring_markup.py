@@ -11,6 +11,10 @@ DISPLAY = re.compile(r"^( *)\$\$(.*?)\$\$(.?)$", re.DOTALL | re.MULTILINE)
 LONE_STAR = re.compile(r"(?<![\w*])(\*{1,2})(?=\w)(?!\w[^*\n]*\w\*|\w\*)")
 
 
+PAGES = {
+    "docs/maths.md": ":doc:`the mathematics </maths>`",
+    "docs/words.md": ":doc:`the word model </words>`",
+}
 MARKED = re.compile(r"(`[^`]*`|\$\$.*?\$\$|\$[^$]*\$)", re.DOTALL)
 DRAWING = re.compile(r"(?:^ .*\n)*^ .*⎡.*\n(?:^ .*\n)*", re.MULTILINE)  # of a matrix
 
@@ -52,7 +56,7 @@ def _code(found):
     code = " ".join(found[1].split())
     place = PUBLIC.get(code.removesuffix("()"))
     shown = f":py:obj:`{code} <{place}>`" if place else f"``{code}``"
-    return shown + _apart(found[2])
+    return PAGES.get(code, shown) + _apart(found[2])
 
 
 def _apart(letter):
@@ -64,6 +68,11 @@ def process(_app, _what, _name, _object, _options, lines):
     lines[:] = as_markup("\n".join(lines)).split("\n")
 
 
+def shorten(_app, _what, _name, _object, _options, signature, result):
+    """Name the type of arrays as users do, not by the module that happens to hold it."""
+    return tuple(text and text.replace("jaxlib._jax.Array", "Array") for text in (signature, result))
+
+
 def skip(_app, _what, _name, member, _default, _options):
     """Leave out the fields of named tuples: their class describes them."""
     return True if type(member).__name__ == "_tuplegetter" else None
@@ -72,5 +81,6 @@ def skip(_app, _what, _name, member, _default, _options):
 def setup(app):
     """Register with Sphinx."""
     app.connect("autodoc-process-docstring", process, priority=400)
+    app.connect("autodoc-process-signature", shorten)
     app.connect("autodoc-skip-member", skip)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

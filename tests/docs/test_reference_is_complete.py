@@ -1,9 +1,11 @@
 """What is public is in the reference: names, commands, options."""
 
+import dataclasses
 import inspect
 import pkgutil
 import re
 
+import equinox as eqx
 import pytest
 
 import driftline as dl
@@ -64,3 +66,16 @@ def test_every_option_of_a_command_is_explained(name):
         spelt = option.option_strings[-1] if option.option_strings else option.metavar or option.dest
         assert spelt in page
         assert option.help, f"driftline {name}: {spelt} has no help"
+
+
+def results() -> list[type]:
+    """Public classes with fields that users read; those of models and families are constructor arguments."""
+    found = [getattr(dl, name) for name in dl.__all__] + [getattr(words, name) for name in words.__all__]
+    return [each for each in found if dataclasses.is_dataclass(each) and not issubclass(each, eqx.Module)]
+
+
+@pytest.mark.parametrize("cls", results(), ids=lambda cls: cls.__name__)
+def test_every_field_of_a_result_is_described(cls):
+    names = {field.name for field in dataclasses.fields(cls) if not field.name.startswith("_")}
+    described = set(re.findall(r"^    (\w+): ", inspect.getdoc(cls), flags=re.MULTILINE))
+    assert names <= described, f"{cls.__name__}: {sorted(names - described)}"

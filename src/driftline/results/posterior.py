@@ -64,6 +64,8 @@ class Posterior:
         quantiles: Quantiles of that mixture for every step, those of a table of probabilities, in
             standard deviations from the mean; None where the marginals are those of `q`, which are normal.
         supports: Where the learnt numbers may be and what was believed of them; not kept in files.
+        mean: Mean of the path at every step, (T, *shape).
+        sd: Its standard deviation, likewise.
     """
 
     q: AbstractFamily

@@ -43,6 +43,9 @@ class Refined:
         sizes: Effective numbers of draws, likewise.
         flagged: Whether the draws should not be trusted as they are.
         verdict: One line in words.
+        mean: Mean of the path at every step, (T, *shape).
+        sd: Its standard deviation, likewise.
+        again: What `at` needs to draw again; None after a file was read.
     """
 
     draws: np.ndarray
