@@ -120,14 +120,14 @@ def books(num_steps, vocabulary, dim):
     """A round of each phase over Zipfian counts of many steps at which every word is present."""
     import jax
 
-    from driftline.words.fitting.problem import Problem
+    from driftline.words.fitting.problem import FittingProblem
     from driftline.words.fitting.smoothing import Smoother
-    from driftline.words.settings import Settings
+    from driftline.words.settings import WordSettings
 
     began = time.perf_counter()
     counts = zipfian(int(num_steps), int(vocabulary))
-    settings = Settings(dim=int(dim))
-    trainer = Smoother(Problem(counts, settings, np.arange(len(counts))))
+    settings = WordSettings(dim=int(dim))
+    trainer = Smoother(FittingProblem(counts, settings, np.arange(len(counts))))
     level, paths = trainer.phases
     state = trainer.begin()
     times = {"setup s": time.perf_counter() - began}

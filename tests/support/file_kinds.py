@@ -21,10 +21,10 @@ from driftline.words.counts import counts as counts_file
 from driftline.words.evaluation import score_files
 from driftline.words.evaluation.scores import Evaluation, Scores
 from driftline.words.fitting import checkpoints
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.trainers import make_trainer
 from driftline.words.paths import priors
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 from support.atlases import known_atlas
 from support.corpora import small_texts
 
@@ -146,9 +146,9 @@ def _use_atlas(atlas):
 
 @functools.cache
 def _problem(method):
-    settings = Settings(method=method, dim=2)
+    settings = WordSettings(method=method, dim=2)
     counts = _counts()
-    return Problem(counts, settings, np.arange(len(counts)))
+    return FittingProblem(counts, settings, np.arange(len(counts)))
 
 
 def _state(method):

@@ -18,7 +18,7 @@ DIM, DRIFT, SCALE = 100, 1e-3, 0.3  # at the most, and where nothing is learnt
 
 
 @dataclasses.dataclass(frozen=True)
-class Settings:
+class WordSettings:
     """Hyperparameters of a fit.
 
     Attributes:
@@ -87,6 +87,12 @@ class Settings:
             SCALE if self.scale is None else self.scale,
         )
 
+    @property
+    def signature(self) -> str:
+        """Text that tells settings apart. Checkpoints hold a hash of it, so it must stay as it is."""
+        fields = (f"{field.name}={getattr(self, field.name)!r}" for field in dataclasses.fields(self))
+        return f"Settings({', '.join(fields)})"
+
     def to_facts(self) -> dict[str, Any]:
         """The settings as JSON can say them."""
         return dataclasses.asdict(self) | {"passes": list(self.passes)}
@@ -99,6 +105,6 @@ def default_passes(method: str, optimiser: str) -> tuple[int, ...]:
     return (2000,) if optimiser == "fast" else (5000,)
 
 
-def _check_whole(name, value, least):
+def _check_whole(name: str, value: Any, least: int) -> None:
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         raise ValueError(f"{name}={value!r}; a whole number of at least {least} is needed")

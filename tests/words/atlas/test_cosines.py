@@ -1,7 +1,7 @@
 import numpy as np
 from scipy.stats import norm, ortho_group
 
-from driftline.words.atlas.cosines import DRAWS, Gaussian, band, cosines
+from driftline.words.atlas.cosines import DRAWS, UncertainVectors, band, cosines
 from support.atlases import known_atlas
 
 
@@ -28,7 +28,7 @@ def test_cosines_are_cosines():
 
 def test_bands_are_quantiles_of_the_joint_posterior_of_two_steps():
     known = known_atlas(np.ones((5, 4), bool), dim=4, seed=3, noise=3.0)
-    first, second = (Gaussian(*known.atlas.words.at_step(step)) for step in (0, 3))
+    first, second = (UncertainVectors(*known.atlas.words.at_step(step)) for step in (0, 3))
     covariance = known.atlas.words.covariance(np.arange(5), 0, 3)
     turn = ortho_group.rvs(4, random_state=1)
     rng = np.random.default_rng(2)
@@ -49,7 +49,7 @@ def test_bands_of_two_words_take_them_as_independent():
 
 def test_chunks_do_not_change_a_band(monkeypatch):
     known = known_atlas(np.ones((7, 2), bool))
-    sides = [Gaussian(*known.atlas.words.at_step(step)) for step in (0, 1)]
+    sides = [UncertainVectors(*known.atlas.words.at_step(step)) for step in (0, 1)]
     whole = band(*sides)
     monkeypatch.setattr("driftline.words.atlas.cosines.CHUNK", 1)
     for found, expected in zip(band(*sides), whole, strict=True):
@@ -57,5 +57,5 @@ def test_chunks_do_not_change_a_band(monkeypatch):
 
 
 def test_no_pairs_give_an_empty_band():
-    empty = Gaussian(np.zeros((0, 3)), np.zeros((0, 3)))
+    empty = UncertainVectors(np.zeros((0, 3)), np.zeros((0, 3)))
     assert [len(part) for part in band(empty, empty)] == [0, 0, 0]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from driftline.words.atlas.change import Displacements, log_bayes_factors
-from driftline.words.atlas.cosines import Gaussian, cosines
+from driftline.words.atlas.cosines import UncertainVectors, cosines
 from driftline.words.atlas.distances import distance_band, moved
 
 PRIORS = np.array([0.01, 0.2, 2.0])
@@ -16,7 +16,7 @@ def case():
     rng = np.random.default_rng(0)
     size = (len(PROBABILITIES), 4)
     found = Displacements(0.4 * rng.standard_normal(size), rng.uniform(0.01, 0.3, size), 1.0)
-    centre = Gaussian(rng.standard_normal(size), rng.uniform(0.01, 0.1, size))
+    centre = UncertainVectors(rng.standard_normal(size), rng.uniform(0.01, 0.1, size))
     displaced = moved(found, log_bayes_factors(found, PRIORS), PRIORS)
     return centre, found, displaced
 
@@ -76,5 +76,7 @@ def test_many_words_are_taken_in_parts(case, monkeypatch):
     monkeypatch.setattr("driftline.words.atlas.distances.CHUNK", 4000 * 4 * 3)
     for one, other in zip(distance_band(centre, displaced, PROBABILITIES), whole, strict=True):
         np.testing.assert_array_equal(one, other)
-    none = distance_band(Gaussian(*(x[:0] for x in centre)), displaced.rows(slice(0, 0)), PROBABILITIES[:0])
+    none = distance_band(
+        UncertainVectors(*(x[:0] for x in centre)), displaced.rows(slice(0, 0)), PROBABILITIES[:0]
+    )
     assert none.mean.shape == none.lower.shape == (0,)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from driftline import words
 from driftline.words.counts.workers import Workers
 from driftline.words.texts.corpus import Corpus
-from driftline.words.texts.sources import Pairs
+from driftline.words.texts.sources import DatedTexts
 
 ARRAYS = ("dates", "step_indptr", "rows", "indptr", "indices", "values", "occurrences", "tokens", "documents")
 
@@ -389,14 +389,14 @@ def test_one_time_step_names_the_source(tmp_path):
 
 def test_no_more_than_all_is_read(monkeypatch):
     told = []
-    texts = Corpus(Pairs([(1850, "a b"), (1851, "a b")]))
-    scan = Pairs.scan
+    texts = Corpus(DatedTexts([(1850, "a b"), (1851, "a b")]))
+    scan = DatedTexts.scan
 
     def underestimated(self, tally):
         tally.bytes_total, tally.bytes_read = 10, 12
         return scan(self, tally)
 
-    monkeypatch.setattr(Pairs, "scan", underestimated)
+    monkeypatch.setattr(DatedTexts, "scan", underestimated)
     words.count(texts, 2, progress=told.append)
     assert [each.share for each in told] == [1, 1]
 

@@ -55,11 +55,11 @@ def test_a_step_that_is_held_out_has_no_say(counts):
 
 def test_interpolation_is_linear_in_time(counts):
     from driftline.words.fitting.held_out import interpolated_scores
-    from driftline.words.fitting.problem import Problem
+    from driftline.words.fitting.problem import FittingProblem
     from driftline.words.fitting.scoring import score
-    from driftline.words.settings import Settings
+    from driftline.words.settings import WordSettings
 
-    problem = Problem(counts, Settings(dim=2), np.array([0, 1, 3, 4]))
+    problem = FittingProblem(counts, WordSettings(dim=2), np.array([0, 1, 3, 4]))
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(2, len(problem.knots), 2))
     (found,) = interpolated_scores(problem, np.array([2]), *rows)
@@ -144,11 +144,14 @@ def test_a_past_without_pairs_is_refused_before_any_work(counts, monkeypatch):
 def test_what_memory_cannot_hold_is_refused_before_any_work(counts, monkeypatch):
     """That of the last method too; smoothing the past alone needs less than smoothing all steps."""
     from driftline.words.fitting import memory
-    from driftline.words.fitting.problem import Problem
-    from driftline.words.settings import Settings
+    from driftline.words.fitting.problem import FittingProblem
+    from driftline.words.settings import WordSettings
 
     some = np.setdiff1d(np.arange(len(counts)), [2])
-    needed = [memory.estimate(Problem(counts, Settings(dim=10**6), steps)) for steps in (np.arange(2), some)]
+    needed = [
+        memory.estimate(FittingProblem(counts, WordSettings(dim=10**6), steps))
+        for steps in (np.arange(2), some)
+    ]
     monkeypatch.setattr("driftline.words.fitting.memory.available", lambda: sum(needed) // 2)
     monkeypatch.setattr(comparison, "predict", pytest.fail)
     with pytest.raises(MemoryError, match=r"^dsg-s: this fit needs .*; or leave it out of methods=$"):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from driftline import words
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.trainers import make_trainer
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 from support.words import small_counts
 
 EARLIER = Path(__file__).parent / "earlier"
@@ -45,7 +45,7 @@ CASES = {
 def test_states_have_the_names_of_their_files_and_come_back(name):
     options, wanted, rounds = CASES[name]
     counts = small_counts()
-    trainer = make_trainer(Problem(counts, Settings(dim=2, **options), np.arange(len(counts))))
+    trainer = make_trainer(FittingProblem(counts, WordSettings(dim=2, **options), np.arange(len(counts))))
     state, history = trainer.begin(), []
     for done in range(rounds):
         phase = trainer.phase(done, history)
@@ -74,3 +74,12 @@ def test_a_checkpoint_of_an_earlier_version_is_gone_on_from(tmp_path):
     assert resumed.elbo == pytest.approx(begun.elbo, rel=1e-4)
     found, wanted = (atlas.similarity("w0", "w1").cosine for atlas in (resumed, begun))
     np.testing.assert_allclose(found, wanted, atol=1e-3)
+
+
+def test_the_fingerprint_of_a_fit_stays_what_it_was():
+    """Or no checkpoint of an earlier version would be taken for one of the same fit."""
+    settings = WordSettings(dim=3, passes=(3, 2))
+    assert settings.signature == (
+        "Settings(method='dsg-s', dim=3, drift=None, scale=None, prior='stationary', ratio=1.0, "
+        "exponent=0.75, optimiser='fast', passes=(3, 2), seed=0)"
+    )

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from driftline.words.fitting import likelihood
-from driftline.words.fitting.likelihood import Moments
-from driftline.words.fitting.problem import Problem
-from driftline.words.settings import Settings
+from driftline.words.fitting.likelihood import Embeddings
+from driftline.words.fitting.problem import FittingProblem
+from driftline.words.settings import WordSettings
 from support.words import dense_log_likelihood
 
 
@@ -20,7 +20,7 @@ def spread_out(problem, rows):
 
 
 def make(counts, dtype, dim=3, **settings):
-    problem = Problem(counts, Settings(dim=dim, **settings), np.arange(len(counts)), dtype)
+    problem = FittingProblem(counts, WordSettings(dim=dim, **settings), np.arange(len(counts)), dtype)
     rng = np.random.default_rng(1)
     rows = [rng.normal(size=(len(problem.knots), dim)).astype(dtype) for _ in range(2)]
     return problem, rows
@@ -36,7 +36,7 @@ def test_present_words_alone_give_the_whole_likelihood_and_gradient(counts, dtyp
     batches = problem.batches()
     paths = jnp.asarray(np.stack([spread_out(problem, side.astype(float)) for side in rows]))
     expected, slopes = jax.value_and_grad(dense_log_likelihood)(paths, counts, problem.settings)
-    moments = Moments(*(jnp.asarray(side) for side in rows))
+    moments = Embeddings(*(jnp.asarray(side) for side in rows))
     found = likelihood.log_likelihood(batches, moments)
     assert abs(found - expected) <= limit * abs(expected)
     knots = problem.knots
@@ -53,7 +53,7 @@ def test_curvature_is_the_diagonal_of_the_hessian(counts):
     paths = jnp.asarray(np.stack([spread_out(problem, side) for side in rows]))
     hessian = jax.hessian(dense_log_likelihood)(paths, counts, problem.settings)
     diagonal = -np.diagonal(np.asarray(hessian).reshape(paths.size, -1)).reshape(paths.shape)
-    found = likelihood.curvatures(problem.batches(), Moments(*(jnp.asarray(side) for side in rows)))
+    found = likelihood.curvatures(problem.batches(), Embeddings(*(jnp.asarray(side) for side in rows)))
     for side in range(2):
         expected = diagonal[side][problem.knots.step, problem.knots.word]
         np.testing.assert_allclose(found[side], expected, rtol=1e-10, atol=1e-10)
@@ -65,11 +65,11 @@ def test_expectations_over_uncertain_embeddings_agree_with_draws(counts):
     means = [0.3 * side for side in rows]
     variances = [rng.uniform(0.02, 0.1, side.shape) for side in rows]
     batches = problem.batches()
-    moments = Moments(*(jnp.asarray(array) for array in (*means, *variances)))
+    moments = Embeddings(*(jnp.asarray(array) for array in (*means, *variances)))
     values, slopes = [], []
     for _ in range(200):
         draws = (rng.normal(mean, np.sqrt(variance)) for mean, variance in zip(means, variances, strict=True))
-        draw = Moments(*(jnp.asarray(array) for array in draws))
+        draw = Embeddings(*(jnp.asarray(array) for array in draws))
         values.append(likelihood.log_likelihood(batches, draw))
         slopes.append([np.asarray(slope) for slope in likelihood.gradients(batches, draw)])
     values, slopes = np.array(values), np.array(slopes)

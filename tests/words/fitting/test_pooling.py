@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from driftline.words.fitting import likelihood, pooling
-from driftline.words.fitting.likelihood import Moments
-from driftline.words.fitting.problem import Problem
-from driftline.words.settings import Settings
+from driftline.words.fitting.likelihood import Embeddings
+from driftline.words.fitting.problem import FittingProblem
+from driftline.words.settings import WordSettings
 from support.words import dense_counts, dense_log_likelihood, small_counts
 
 SETTINGS = {"ratio": 1.5, "exponent": 0.6}
@@ -15,7 +15,7 @@ SETTINGS = {"ratio": 1.5, "exponent": 0.6}
 
 @pytest.fixture
 def problem(counts):
-    return Problem(counts, Settings(dim=3, **SETTINGS), np.arange(len(counts)), np.float64)
+    return FittingProblem(counts, WordSettings(dim=3, **SETTINGS), np.arange(len(counts)), np.float64)
 
 
 def over_vocabulary(matrix, place, size):
@@ -45,7 +45,7 @@ def dense_of(problem, counts):
 
 
 def test_steps_that_are_held_out_are_left_out(counts):
-    problem = Problem(counts, Settings(dim=3), np.array([0, 1, 3]), np.float64)
+    problem = FittingProblem(counts, WordSettings(dim=3), np.array([0, 1, 3]), np.float64)
     pooled = pooling.pool(problem)
     expected = sum(positives for positives, _ in dense_of(problem, counts))
     found = over_vocabulary(pooled.positives[0], np.asarray(pooled.place[0]), len(counts.vocabulary))
@@ -57,12 +57,12 @@ def levels(num_words, seed, variances):
     rng = np.random.default_rng(seed)
     means = [jnp.asarray(rng.normal(size=(num_words, 3))) for _ in range(2)]
     widths = [jnp.asarray(rng.uniform(0.05, 0.5, (num_words, 3))) for _ in range(2)]
-    return Moments(*means, *widths) if variances else Moments(*means)
+    return Embeddings(*means, *widths) if variances else Embeddings(*means)
 
 
 def unrolled(problem, level):
     rows = jnp.asarray(problem.knots.word)
-    return Moments(*(None if part is None else part[rows] for part in level))
+    return Embeddings(*(None if part is None else part[rows] for part in level))
 
 
 @pytest.mark.parametrize("variances", [False, True])
@@ -86,7 +86,7 @@ def test_the_likelihood_of_levels_is_that_of_paths_that_do_not_move(problem, cou
 
 def test_a_start_is_better_than_nothing_and_than_chance():
     counts = small_counts(num_words=40, length=2000)
-    problem = Problem(counts, Settings(dim=4), np.arange(len(counts)), np.float64)
+    problem = FittingProblem(counts, WordSettings(dim=4), np.arange(len(counts)), np.float64)
     pooled, size = pooling.pool(problem), len(counts.vocabulary)
 
     def log_joint(moments):
@@ -94,9 +94,9 @@ def test_a_start_is_better_than_nothing_and_than_chance():
         return likelihood.log_likelihood([pooled], moments) - 0.5 * prior
 
     found = pooling.start(pooled, size, 4, 0.3, seed=0)
-    nothing = Moments(*(jnp.zeros((size, 4)) for _ in range(2)))
-    chance = Moments(*(0.3 * side for side in levels(size, 1, False)[:2]))
-    chance = Moments(*(jnp.pad(side, ((0, 0), (0, 1))) for side in chance[:2]))
+    nothing = Embeddings(*(jnp.zeros((size, 4)) for _ in range(2)))
+    chance = Embeddings(*(0.3 * side for side in levels(size, 1, False)[:2]))
+    chance = Embeddings(*(jnp.pad(side, ((0, 0), (0, 1))) for side in chance[:2]))
     assert log_joint(found) > log_joint(nothing) > log_joint(chance)
     again, other = (pooling.start(pooled, size, 4, 0.3, seed=seed) for seed in (0, 1))
     np.testing.assert_array_equal(again.words, found.words)

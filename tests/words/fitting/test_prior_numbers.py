@@ -9,9 +9,9 @@ from scipy.stats import multivariate_normal
 
 from driftline.words.fitting import prior_numbers
 from driftline.words.fitting.prior_numbers import PACES, Data, Learner
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.paths import priors
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 from support.words import planted_counts
 
 DIM = 3
@@ -20,7 +20,7 @@ DIM = 3
 @pytest.fixture(scope="module")
 def problem():
     counts = planted_counts(num_steps=8, num_words=24, tokens=400)
-    return Problem(counts, Settings(), np.arange(8), np.float64)
+    return FittingProblem(counts, WordSettings(), np.arange(8), np.float64)
 
 
 def covariance_of(problem, rate, scale):
@@ -150,7 +150,7 @@ def test_a_word_without_data_has_the_slowest_pace_and_no_say(problem):
         vocabulary=(*counts.vocabulary, "never"),
         occurrences=np.pad(counts.occurrences, ((0, 0), (0, 1))),
     )
-    wider = Problem(more, Settings(), np.arange(8), np.float64)
+    wider = FittingProblem(more, WordSettings(), np.arange(8), np.float64)
     assert len(wider.knots) == len(problem.knots)
     found = Learner(problem).paths(prior, data, width=False)
     other = Learner(wider).paths(prior._replace(pace=np.zeros(25, np.int32)), data, width=False)
@@ -161,18 +161,18 @@ def test_a_word_without_data_has_the_slowest_pace_and_no_say(problem):
 
 def test_numbers_that_are_given_stay(problem):
     data = made_up(problem, 0.5, PACE)
-    given = Problem(problem.counts, Settings(drift=0.01, scale=0.4), np.arange(8), np.float64)
+    given = FittingProblem(problem.counts, WordSettings(drift=0.01, scale=0.4), np.arange(8), np.float64)
     learner = Learner(given)
     prior = learner.begin()
     assert (prior.drift, prior.scale, prior.paces) == (0.01, 0.4, (1.0,))
     for found in (learner.paths(prior, data), learner.level(prior, data)):
         assert found[:3] == prior[:3]
         np.testing.assert_array_equal(found.pace, prior.pace)
-    wide = Learner(Problem(problem.counts, Settings(drift=0.01), np.arange(8), np.float64))
+    wide = Learner(FittingProblem(problem.counts, WordSettings(drift=0.01), np.arange(8), np.float64))
     found = wide.paths(wide.begin(), data)
     assert found.drift == 0.01
     assert found.scale != prior_numbers.FIRST_WIDTH
-    narrow = Learner(Problem(problem.counts, Settings(scale=0.4), np.arange(8), np.float64))
+    narrow = Learner(FittingProblem(problem.counts, WordSettings(scale=0.4), np.arange(8), np.float64))
     found = narrow.paths(narrow.begin(), data)
     assert found.scale == 0.4
     assert len(np.unique(found.pace)) > 3

@@ -8,17 +8,17 @@ import driftline as dl
 from driftline.families import GaussMarkov
 from driftline.infer.bbvi.gradient import estimate
 from driftline.words.fitting import likelihood, published
-from driftline.words.fitting.likelihood import Moments
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.likelihood import Embeddings
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.paths.priors import years
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 from support.words import dense_log_likelihood, small_counts
 
 
 def test_gradient_is_that_of_generic_black_box_inference():
     counts = small_counts(num_steps=4, num_words=4, length=80)
-    settings = Settings(dim=2, drift=0.3, scale=1.0, prior="diffusion", optimiser="paper")
-    problem = Problem(counts, settings, np.arange(4), np.float64)
+    settings = WordSettings(dim=2, drift=0.3, scale=1.0, prior="diffusion", optimiser="paper")
+    problem = FittingProblem(counts, settings, np.arange(4), np.float64)
     present = problem.knots
     assert len(present) < 4 * 4  # one word has gaps
     everywhere = [word for word in range(4) if (present.word == word).sum() == 4]
@@ -44,7 +44,7 @@ def test_gradient_is_that_of_generic_black_box_inference():
     def rows(array, side):
         return jnp.asarray(array[present.step, side, present.word])
 
-    moments = Moments(rows(draws, 0), rows(draws, 1))
+    moments = Embeddings(rows(draws, 0), rows(draws, 1))
     slopes = likelihood.gradients(trainer.counts, moments)
     for side in range(2):
         ours = published.slope_of_elbo(
@@ -75,7 +75,7 @@ def test_gradient_is_that_of_generic_black_box_inference():
 def test_minibatches_are_right_on_average(monkeypatch):
     trainer = _trainer(num_words=10)
     draws = _numbers(trainer, seed=0)
-    whole = likelihood.gradients(trainer.counts, Moments(*draws))
+    whole = likelihood.gradients(trainer.counts, Embeddings(*draws))
     total, num_words = [np.zeros_like(slope) for slope in whole], trainer.num_words
     # Every word with every context once: sums over all minibatches of one word and one context.
     monkeypatch.setattr(published, "SAMPLE", 1)
@@ -134,8 +134,8 @@ def test_a_step_of_the_first_phase_moves_a_share_of_the_words(monkeypatch):
 
 def _trainer(num_words):
     counts = small_counts(num_steps=3, num_words=num_words)
-    settings = Settings(dim=2, optimiser="paper")
-    return published.PublishedSmoother(Problem(counts, settings, np.arange(3), np.float64))
+    settings = WordSettings(dim=2, optimiser="paper")
+    return published.PublishedSmoother(FittingProblem(counts, settings, np.arange(3), np.float64))
 
 
 def _numbers(trainer, seed):
@@ -162,9 +162,9 @@ def _copy(state):
 
 
 def test_steps_raise_the_elbo(counts):
-    problem = Problem(
+    problem = FittingProblem(
         counts,
-        Settings(dim=2, drift=0.1, scale=1.0, prior="diffusion", optimiser="paper", passes=(0, 400)),
+        WordSettings(dim=2, drift=0.1, scale=1.0, prior="diffusion", optimiser="paper", passes=(0, 400)),
         np.arange(len(counts)),
     )
     trainer = published.PublishedSmoother(problem)

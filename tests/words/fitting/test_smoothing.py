@@ -11,11 +11,11 @@ from driftline import words
 from driftline.words.fitting import chains, lbfgs, likelihood, smoothing, step_noise
 from driftline.words.fitting import trainer as trainer_module
 from driftline.words.fitting.fitted_atlas import tell_dim
-from driftline.words.fitting.likelihood import Moments
+from driftline.words.fitting.likelihood import Embeddings
 from driftline.words.fitting.phase_ends import verdict_of
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.runs import run
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 from support.words import planted_counts, small_counts
 
 LIMITS = (2000, 1000)
@@ -30,7 +30,7 @@ def topical():
 
 def trainer_of(counts, passes=LIMITS, dtype=np.float64, **settings):
     settings = {"dim": 3} | settings
-    problem = Problem(counts, Settings(passes=passes, **settings), np.arange(len(counts)), dtype)
+    problem = FittingProblem(counts, WordSettings(passes=passes, **settings), np.arange(len(counts)), dtype)
     return smoothing.Smoother(problem)
 
 
@@ -118,7 +118,7 @@ def test_no_other_precisions_have_a_larger_elbo(ended, phase):
     def elbo(curvature):
         spread = chains.spread(chain, curvature)
         other = chains.spread(chain, h_contexts)
-        means = Moments(moments.words, moments.contexts, spread.variances, other.variances)
+        means = Embeddings(moments.words, moments.contexts, spread.variances, other.variances)
         return likelihood.log_likelihood(counts, means) - float(spread.divergence)
 
     best = elbo(h_words)
@@ -367,9 +367,9 @@ def test_a_dimension_that_met_its_ceiling_is_told(topical, monkeypatch):
         atlas = words.fit(topical, progress=False)
     assert atlas.dim == 2
     # A ceiling that is further up, one asked for, and a fit that has not ended; every warning is an error.
-    problem = Problem(topical, Settings(), np.arange(len(topical)))
+    problem = FittingProblem(topical, WordSettings(), np.arange(len(topical)))
     given = dataclasses.replace(atlas, learnt=atlas.learnt | {"free": ["drift", "scale"]})
-    tell_dim(dataclasses.replace(problem, settings=Settings(dim=2)), given)
+    tell_dim(dataclasses.replace(problem, settings=WordSettings(dim=2)), given)
     tell_dim(problem, dataclasses.replace(atlas, converged=False))
     monkeypatch.setattr("driftline.words.fitting.problem.DIM", 12)
     tell_dim(problem, atlas)
@@ -405,7 +405,7 @@ def test_counts_are_divided_by_the_noise_of_their_words(ended):
     problem, knots = trainer.problem, trainer.problem.knots
     dispersion = 1.0 + np.arange(knots.num_words) / 5.0
     moments = trainer.moments(ends["paths"])
-    plain = Moments(moments.words, moments.contexts)
+    plain = Embeddings(moments.words, moments.contexts)
     got = likelihood.log_likelihood(step_noise.divided(problem.batches(), knots, dispersion), plain)
     expected = 0.0
     for step, negatives, places in zip(problem.steps, problem.negatives, problem.places, strict=True):

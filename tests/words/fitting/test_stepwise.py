@@ -10,17 +10,17 @@ import pytest
 from scipy import stats
 
 from driftline import DivergenceError, words
-from driftline.words.fitting import likelihood, stepwise
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting import likelihood, one_step, stepwise
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.paths import priors
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 from support.words import dense_counts, planted_counts
 
 
 def train(counts, method, passes, **settings):
-    problem = Problem(
+    problem = FittingProblem(
         counts,
-        Settings(method=method, dim=3, passes=(passes,), **settings),
+        WordSettings(method=method, dim=3, passes=(passes,), **settings),
         np.arange(len(counts)),
         np.float64,
     )
@@ -58,7 +58,7 @@ def test_point_estimates_are_stationary_under_a_prior_without_dynamics(counts, m
 @pytest.mark.parametrize("prior", ["diffusion", "stationary"])
 def test_with_gaussian_data_in_place_of_counts_it_is_the_kalman_filter(counts, prior, monkeypatch):
     noise, passes = 0.5, 2377  # variance; a number of passes that no other test has, so that it compiles anew
-    monkeypatch.setattr(stepwise, "TOLERANCE", 0.0)
+    monkeypatch.setattr(one_step, "TOLERANCE", 0.0)
     monkeypatch.setattr(stepwise, "ROUNDING", 0.0)
     off = 1e-5  # by which the mode may be missed, in its own standard deviations: it is climbed to
 
@@ -83,8 +83,8 @@ def test_with_gaussian_data_in_place_of_counts_it_is_the_kalman_filter(counts, p
 
     monkeypatch.setattr(likelihood, "over_tiles", over_tiles)
     monkeypatch.setattr(likelihood, "value", expected_log_density)
-    settings = Settings(method="dsg-f", dim=3, passes=(passes,), prior=prior, drift=0.02, scale=0.8)
-    problem = Problem(counts, settings, np.arange(len(counts)), np.float64)
+    settings = WordSettings(method="dsg-f", dim=3, passes=(passes,), prior=prior, drift=0.02, scale=0.8)
+    problem = FittingProblem(counts, settings, np.arange(len(counts)), np.float64)
     trainer = stepwise.Stepwise(problem)
     state, seen = trainer.begin(), np.full((len(counts), 2, len(counts.vocabulary), 3), np.nan)
     evidence = 0.0
@@ -138,7 +138,7 @@ def test_sgi_steps_are_turned_to_fit_the_step_before(counts):
 @pytest.fixture
 def settled(monkeypatch):
     """Variances of the filter are iterated to the end of their fixed point."""
-    monkeypatch.setattr(stepwise, "SETTLE", 60)
+    monkeypatch.setattr(one_step, "SETTLE", 60)
     jax.clear_caches()  # the number of rounds is compiled in
     yield
     jax.clear_caches()
@@ -168,8 +168,8 @@ def test_filter_is_at_the_mode_of_each_step_with_the_variances_that_belong_to_it
             ("context_variances", 1.0),
         )
     ]
-    moments = likelihood.Moments(*here)
-    mode = likelihood.Moments(moments.words, moments.contexts)
+    moments = likelihood.Embeddings(*here)
+    mode = likelihood.Embeddings(moments.words, moments.contexts)
     slopes = likelihood.over_tiles(batch, mode, likelihood.tile_gradients)
     off = (slopes[0] - (moments.words - prior.words) / prior.word_variances) * jnp.sqrt(prior.word_variances)
     assert float(jnp.abs(off[: len(present)]).max()) < 0.05
@@ -218,11 +218,11 @@ def test_a_step_that_is_not_finite_is_refused_there(counts, method, scale, optim
 @pytest.mark.parametrize("method", ["dsg-f", "sgp", "sgi"])
 def test_steps_end_by_themselves_and_more_passes_gain_next_to_nothing(counts, method, dtype, monkeypatch):
     """Also where a step begins at its top, and single precision makes it seem to fall."""
-    settings = Settings(method=method, dim=3, drift=0.05, passes=(2003,))
-    problem = Problem(counts, settings, np.arange(len(counts)), dtype)
+    settings = WordSettings(method=method, dim=3, drift=0.05, passes=(2003,))
+    problem = FittingProblem(counts, settings, np.arange(len(counts)), dtype)
     ended = run(problem)
     assert ended[0].verdict(ended[2]) == (True, "converged")
-    monkeypatch.setattr(stepwise, "TOLERANCE", -1e9)  # so that no gain is too small
+    monkeypatch.setattr(one_step, "TOLERANCE", -1e9)  # so that no gain is too small
     longer = run(dataclasses.replace(problem, settings=dataclasses.replace(settings, passes=(2004,))))
     gains = [trainer.objective(state) for trainer, state, _ in (ended, longer)]
     assert abs(gains[1] - gains[0]) < 0.02 * len(problem.knots)
@@ -230,11 +230,13 @@ def test_steps_end_by_themselves_and_more_passes_gain_next_to_nothing(counts, me
 
 def test_passes_that_run_out_are_told(counts):
     topical = planted_counts(num_steps=4)
-    problem = Problem(topical, Settings(method="sgi", dim=3, passes=(5,)), np.arange(4))
+    problem = FittingProblem(topical, WordSettings(method="sgi", dim=3, passes=(5,)), np.arange(4))
     trainer, _, history = run(problem)
     assert trainer.verdict(history) == (False, "4 of 4 steps reached the limit of 5 passes")
     assert trainer.verdict(history[:2]) == (False, "stopped after 2 of 4 steps")
-    paper = Problem(counts, Settings(method="sgi", optimiser="paper", dim=3), np.arange(len(counts)))
+    paper = FittingProblem(
+        counts, WordSettings(method="sgi", optimiser="paper", dim=3), np.arange(len(counts))
+    )
     assert not stepwise.Stepwise(paper).verdict([{"open": 0}] * 5).converged
 
 

@@ -8,12 +8,12 @@ import pytest
 
 from driftline import DivergenceError, words
 from driftline.words.fitting import checkpoints, memory, published
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.progress import FitReporter
 from driftline.words.fitting.scoring import score
 from driftline.words.fitting.smoothing import Smoother
 from driftline.words.fitting.trainers import make_trainer
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 from support.words import dense_counts, planted_counts, small_counts
 
 # Random texts support no dimension at all, which a fit tells.
@@ -77,7 +77,7 @@ def test_a_resumed_fit_is_the_same_bit_for_bit(method, when, tmp_path, monkeypat
 def test_a_fit_of_no_passes_is_the_prior(counts):
     atlas = words.fit(counts, dim=4, optimiser="paper", passes=(0, 0), progress=False)
     assert not np.any(atlas.words.mean)
-    problem = Problem(counts, Settings(), np.arange(len(counts)))
+    problem = FittingProblem(counts, WordSettings(), np.arange(len(counts)))
     assert -np.inf < atlas.elbo < problem.total * np.log(0.5)
     assert atlas.message == "the published optimiser took its 0 steps, and has no other end"
 
@@ -146,14 +146,14 @@ def test_phases_to_come_are_expected_to_take_what_their_effort_says(monkeypatch)
 
 
 def test_effort_is_least_where_steps_are_pooled(counts):
-    trainer = make_trainer(Problem(counts, Settings(dim=2), np.arange(len(counts))))
+    trainer = make_trainer(FittingProblem(counts, WordSettings(dim=2), np.arange(len(counts))))
     level, paths = trainer.phases
     assert (level.name, paths.name) == ("level", "paths")
     assert level.effort < paths.effort
 
 
 def test_rounds_to_come_are_guessed_from_how_gains_fall(counts):
-    trainer = make_trainer(Problem(counts, Settings(dim=2), np.arange(len(counts))))
+    trainer = make_trainer(FittingProblem(counts, WordSettings(dim=2), np.arange(len(counts))))
     assert trainer.ahead(0, []) == {"level": 10, "paths": 10}
     entry = {"phase": "paths", "taken_back": False, "boldness": 1.0, "passes": 9, "dim": 2}
     # Gains of 64, then 32 nats, halving, down to 0.24 (0.02 for each of twelve words): seven rounds more.
@@ -166,9 +166,9 @@ def test_scores_are_the_likelihood_per_count(counts):
     rng = np.random.default_rng(0)
     step = counts.step(2)
     u, v = rng.normal(size=(2, len(step.words), 3))
-    from driftline.words.settings import Settings
+    from driftline.words.settings import WordSettings
 
-    positives, negatives = dense_counts(counts, 2, Settings())
+    positives, negatives = dense_counts(counts, 2, WordSettings())
     positives = positives[np.ix_(step.words, step.words)]
     negatives = negatives[np.ix_(step.words, step.words)]
     logits = u @ v.T

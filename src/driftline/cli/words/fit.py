@@ -145,12 +145,12 @@ def _print_memory(counts, arguments, held_out):
     import numpy as np
 
     from driftline.words.fitting import memory
-    from driftline.words.fitting.problem import Problem
-    from driftline.words.settings import Settings
+    from driftline.words.fitting.problem import FittingProblem
+    from driftline.words.settings import WordSettings
 
     passes = tuple(arguments.passes)
-    settings = Settings(method=arguments.method, **model.chosen(arguments), passes=passes)
-    problem = Problem(counts, settings, np.setdiff1d(np.arange(len(counts)), held_out))
+    settings = WordSettings(method=arguments.method, **model.chosen(arguments), passes=passes)
+    problem = FittingProblem(counts, settings, np.setdiff1d(np.arange(len(counts)), held_out))
     if len(problem.training) < 2:
         return
     free = memory.available()

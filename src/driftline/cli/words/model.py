@@ -4,14 +4,14 @@ import argparse
 from typing import Any
 
 from driftline.cli.words.inputs import steps
-from driftline.words.settings import OPTIMISERS, PRIORS, Settings
+from driftline.words.settings import OPTIMISERS, PRIORS, WordSettings
 
 NAMES = ("dim", "drift", "scale", "prior", "ratio", "exponent", "optimiser", "seed")
 
 
 def add_options(group: Any) -> None:
     """Describe them."""
-    add, defaults = group.add_argument, Settings()
+    add, defaults = group.add_argument, WordSettings()
     what = (
         "dimension of the embeddings; auto takes as many as the ELBO prefers, up to 100, and is the default "
         "of smoothing (100 for the other methods)"

@@ -14,7 +14,7 @@ from driftline.words.atlas import atlas_file, queries
 from driftline.words.atlas import export as exporting
 from driftline.words.atlas.answers import Changed, Neighbors, Similarity, Trajectory
 from driftline.words.atlas.asked_dates import length_of_steps, step_of
-from driftline.words.atlas.cosines import Gaussian, band, cosines
+from driftline.words.atlas.cosines import UncertainVectors, band, cosines
 from driftline.words.atlas.stop_words import stopped
 from driftline.words.paths.knots import Knots
 from driftline.words.paths.paths import Paths
@@ -42,7 +42,7 @@ class Atlas:
         occurrences: How often each knot's word occurs at its step, (R,). A word that occurs at a step without
             a pair there, alone among words outside of the vocabulary, has no knot and counts as absent.
         tokens: How many words each step has, in the vocabulary or not, (T,).
-        settings: How the model was fitted; see `Settings`.
+        settings: How the model was fitted; see `WordSettings`.
         provenance: Where the counts are from and what fitted them; anything that JSON can say.
         history: What the fit reported on its way: a list of numbers or texts for each name.
         elbo: The evidence lower bound in nats, if the method has one. Of "dsg-f" the sum of those of the
@@ -163,7 +163,9 @@ class Atlas:
         found = None
         if variance_a is not None and variance_b is not None:
             covariance = variance_a if a == b else 0.0
-            found = band(Gaussian(mean_a, variance_a), Gaussian(mean_b, variance_b), covariance)
+            found = band(
+                UncertainVectors(mean_a, variance_a), UncertainVectors(mean_b, variance_b), covariance
+            )
         return Similarity(
             a=a,
             b=b,

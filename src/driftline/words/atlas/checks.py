@@ -7,7 +7,7 @@ import numpy as np
 
 from driftline.words.counts.checks import check_days, check_provenance, check_vocabulary
 from driftline.words.paths.paths import BETWEEN
-from driftline.words.settings import METHODS, PRIORS, Settings
+from driftline.words.settings import METHODS, PRIORS, WordSettings
 
 DTYPES = {
     "days": np.int32,
@@ -83,8 +83,8 @@ def _check_facts(facts):
 def _check_settings(settings):
     """Refuse settings that no fit can have; those of other versions may have more or fewer names."""
     if settings.get("method") in METHODS:
-        names = {field.name for field in dataclasses.fields(Settings)} - {"passes"}
-        Settings(**{name: value for name, value in settings.items() if name in names})
+        names = {field.name for field in dataclasses.fields(WordSettings)} - {"passes"}
+        WordSettings(**{name: value for name, value in settings.items() if name in names})
 
 
 def _check_names(arrays, facts):

@@ -17,7 +17,7 @@ class Band(NamedTuple):
     upper: np.ndarray
 
 
-class Gaussian(NamedTuple):
+class UncertainVectors(NamedTuple):
     """Vectors with independent components: means and variances, (n, d)."""
 
     mean: np.ndarray
@@ -32,8 +32,8 @@ def cosines(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def band(
-    first: Gaussian,
-    second: Gaussian,
+    first: UncertainVectors,
+    second: UncertainVectors,
     covariance: np.ndarray | float = 0.0,
     rotation: np.ndarray | None = None,
 ) -> Band:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from driftline.words.atlas.change import Displacements
-from driftline.words.atlas.cosines import CHUNK, DRAWS, PROBABILITY, Band, Gaussian, cosines
+from driftline.words.atlas.cosines import CHUNK, DRAWS, PROBABILITY, Band, UncertainVectors, cosines
 
 
 class Moved(NamedTuple):
@@ -47,7 +47,7 @@ def moved(found: Displacements, log_factors: np.ndarray, priors: np.ndarray) -> 
     return Moved(weights / weights.sum(1, keepdims=True), shrink, found)
 
 
-def distance_band(centre: Gaussian, displaced: Moved, probability: np.ndarray) -> Band:
+def distance_band(centre: UncertainVectors, displaced: Moved, probability: np.ndarray) -> Band:
     """Median and quantiles of the distance of each word; `Band.mean` holds the median.
 
     Args:

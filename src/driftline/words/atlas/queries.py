@@ -14,7 +14,7 @@ from driftline.words.atlas.change import (
     mixed,
     probability_of_change,
 )
-from driftline.words.atlas.cosines import Band, Gaussian, band, cosines
+from driftline.words.atlas.cosines import Band, UncertainVectors, band, cosines
 from driftline.words.atlas.distances import Moved, distance_band, moved
 from driftline.words.paths.rotation import common_rotation
 
@@ -50,7 +50,7 @@ def closest(
     top = rank[candidate[rank]][:n]
     found = None
     if variance is not None and own_variance is not None:
-        sides = Gaussian(own_mean, own_variance), Gaussian(mean[top], variance[top])
+        sides = UncertainVectors(own_mean, own_variance), UncertainVectors(mean[top], variance[top])
         found = _closest_band(atlas, word, (source, step), sides, top, rotation)
     return Neighbors(
         word=atlas.vocabulary[word],
@@ -149,7 +149,7 @@ class Ends(NamedTuple):
     var_second: np.ndarray | None
 
 
-class Judged(NamedTuple):
+class JudgedChanges(NamedTuple):
     """What is known of the changes of n words.
 
     Attributes:
@@ -165,13 +165,13 @@ class Judged(NamedTuple):
     log_factors: np.ndarray
     distances: np.ndarray
     displacements: Displacements
-    centre: Gaussian
+    centre: UncertainVectors
     displaced: Moved
 
     def band(self, rows: np.ndarray) -> Band:
         """Median and quantiles of the distances of some words."""
         some: Any = rows
-        centre = Gaussian(*(array[rows] for array in self.centre))
+        centre = UncertainVectors(*(array[rows] for array in self.centre))
         return distance_band(centre, self.displaced.rows(some), self.probabilities[rows])
 
 
@@ -188,9 +188,9 @@ def _judged(atlas, words, steps, ends, share):
     factors = mixed(each)
     mapped = ends.mean_first @ shared.matrix.T
     displaced = moved(found, each, priors)
-    centre = Gaussian(0.5 * (mapped + ends.mean_second), 0.25 * (total + 2.0 * covariance))
+    centre = UncertainVectors(0.5 * (mapped + ends.mean_second), 0.25 * (total + 2.0 * covariance))
     step = np.einsum("wm,wmk->wk", displaced.weights, displaced.shrink) * found.value
-    return Judged(
+    return JudgedChanges(
         probability_of_change(factors, share),
         factors,
         1.0 - cosines(centre.mean - 0.5 * step, centre.mean + 0.5 * step),

@@ -22,7 +22,7 @@ from driftline.words.counts.workers import Workers
 from driftline.words.texts.corpus import Corpus
 from driftline.words.texts.named_tokeniser import ImportedTokeniser
 from driftline.words.texts.ngrams import NgramTable
-from driftline.words.texts.sources import Pairs
+from driftline.words.texts.sources import DatedTexts
 from driftline.words.texts.tokens import Tokeniser
 
 
@@ -85,7 +85,7 @@ def count(
     stop = sorted(set(stop))
     if not isinstance(vocabulary, int) and (stop or min_count > 1 or rank != "total"):
         raise ValueError("stop=, min_count= and rank= choose a vocabulary, but it is given; leave them away")
-    source = corpus if isinstance(corpus, Corpus | NgramTable) else Corpus(Pairs(corpus))
+    source = corpus if isinstance(corpus, Corpus | NgramTable) else Corpus(DatedTexts(corpus))
     if parts > MOST:
         raise ValueError(f"parts={parts}; take at most {MOST}")
     if parts > 1 and not isinstance(source, Corpus):

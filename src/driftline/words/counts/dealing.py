@@ -6,7 +6,7 @@ and parts are what is shuffled.
 
 import numpy as np
 
-from driftline.words.counts.time_steps import Steps
+from driftline.words.counts.time_steps import TimeSteps
 
 MOST = 1000  # parts of a step: tables of a day's and a step's parts are held, empty ones too
 
@@ -24,7 +24,7 @@ class Deal:
         step: Step of each part, not decreasing, (P,).
     """
 
-    def __init__(self, steps: Steps, documents: np.ndarray):
+    def __init__(self, steps: TimeSteps, documents: np.ndarray):
         self._steps = steps
         self._width = documents.shape[1]
         self._filled = np.flatnonzero(documents)

@@ -7,7 +7,7 @@ import numpy as np
 
 from driftline.words.counts.progress import CountReporter
 from driftline.words.counts.spool import Spool
-from driftline.words.counts.time_steps import Steps
+from driftline.words.counts.time_steps import TimeSteps
 from driftline.words.counts.workers import Workers
 from driftline.words.texts.duplicates import warn_of_copies
 from driftline.words.texts.passages import Encoded, Numbering
@@ -96,7 +96,7 @@ class Gathered:
         """All days with a document, increasing."""
         return np.array(sorted(self._by_day), np.int64)
 
-    def per_step(self, steps: Steps) -> tuple[np.ndarray, np.ndarray]:
+    def per_step(self, steps: TimeSteps) -> tuple[np.ndarray, np.ndarray]:
         """Numbers of words and of documents of every part of every step, (T, N)."""
         tokens, documents = np.zeros((2, len(steps.dates), self._parts), np.int64)
         table = np.array([self._by_day[day] for day in steps.days.tolist()])

@@ -9,7 +9,7 @@ from driftline.words.counts.pairs import Accumulator, PairSums, Passages, pair_s
 from driftline.words.counts.progress import CountReporter
 from driftline.words.counts.spool import Spool
 from driftline.words.counts.step_counts import compressed
-from driftline.words.counts.time_steps import Steps
+from driftline.words.counts.time_steps import TimeSteps
 from driftline.words.counts.workers import Workers
 from driftline.words.texts.passages import Encoded, Numbering
 
@@ -100,7 +100,7 @@ def words_at_uses(
         yield np.repeat(ids[place[kept]], many), use, encoded.weights[use]
 
 
-def mean_shares(spool: Spool, steps: Steps, tokens: np.ndarray, num_words: int) -> np.ndarray:
+def mean_shares(spool: Spool, steps: TimeSteps, tokens: np.ndarray, num_words: int) -> np.ndarray:
     """Mean share of every word in the words of a step, times a constant, as whole numbers.
 
     Whole numbers, because the order of a floating-point sum would else decide between words of equal rank.

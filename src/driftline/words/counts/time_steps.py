@@ -9,7 +9,7 @@ NAMES = ("document", "day", "month", "year", "decade")
 FIRST_DAY = np.datetime64("0001-01-01", "D")  # there is no year 0, with which the first decade would begin
 
 
-class Steps(NamedTuple):
+class TimeSteps(NamedTuple):
     """The time steps of a corpus.
 
     Attributes:
@@ -41,7 +41,7 @@ def _is_whole(number):
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
-def make_steps(days: np.ndarray, step: Step, join_days: int = 0) -> Steps:
+def make_steps(days: np.ndarray, step: Step, join_days: int = 0) -> TimeSteps:
     """The time steps that hold at least one document.
 
     Args:
@@ -58,7 +58,7 @@ def make_steps(days: np.ndarray, step: Step, join_days: int = 0) -> Steps:
     else:
         labels = (days - days[0]) // step
         dates = (days[0] + np.unique(labels) * step).astype("datetime64[D]")
-    return Steps(dates, days, np.unique(labels, return_inverse=True)[1])
+    return TimeSteps(dates, days, np.unique(labels, return_inverse=True)[1])
 
 
 def _periods(dates, step):

@@ -9,19 +9,19 @@ from driftline.words.counts.counts import Counts
 from driftline.words.fitting import memory
 from driftline.words.fitting.failures import diverged
 from driftline.words.fitting.held_out import interpolated_scores
-from driftline.words.fitting.problem import Problem, check_problem
+from driftline.words.fitting.problem import FittingProblem, check_problem
 from driftline.words.fitting.progress import FitProgress
 from driftline.words.fitting.published import PublishedSmoother
 from driftline.words.fitting.runs import run
 from driftline.words.fitting.scoring import score
 from driftline.words.fitting.smoothing import Smoother
 from driftline.words.fitting.stepwise import Stepwise
-from driftline.words.settings import COMPARED, Settings
+from driftline.words.settings import COMPARED, WordSettings
 
 Tell = Callable[[str], object]
 
 
-def check(counts: Counts, chosen: Mapping[str, Settings], held_out: np.ndarray) -> None:
+def check(counts: Counts, chosen: Mapping[str, WordSettings], held_out: np.ndarray) -> None:
     """Refuse now what would stop one of the methods, or leave nothing to compare, after hours of work."""
     everything = np.arange(len(counts))
     for method, settings in chosen.items():
@@ -40,7 +40,7 @@ def check(counts: Counts, chosen: Mapping[str, Settings], held_out: np.ndarray) 
             )
         # Of the many fits of dsg-s-past the last is the largest.
         seen = {"dsg-s": np.setdiff1d(everything, held_out), "dsg-s-past": everything[: predicted.max()]}
-        problem = Problem(counts, settings, seen.get(method, everything))
+        problem = FittingProblem(counts, settings, seen.get(method, everything))
         check_problem(problem)
         try:
             memory.check(problem)
@@ -52,27 +52,27 @@ def predict(
     counts: Counts,
     method: str,
     held_out: np.ndarray,
-    chosen: Settings,
+    chosen: WordSettings,
     tell: Tell | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Steps that a method predicts, and their scores."""
     everything = np.arange(len(counts))
     if method == "dsg-s":
-        problem = Problem(counts, chosen, np.setdiff1d(everything, held_out))
+        problem = FittingProblem(counts, chosen, np.setdiff1d(everything, held_out))
         return held_out, _smoothed(problem, method, held_out, tell)
     if method == "dsg-s-past":
         steps = held_out[held_out >= COMPARED[method]]
         scores = []
         for step in steps:
-            problem = Problem(counts, chosen, everything[:step])
+            problem = FittingProblem(counts, chosen, everything[:step])
             scores.append(_smoothed(problem, method, np.array([step]), None)[0])
             if tell is not None:
                 tell(f"{method}: {counts.dates[step]} {scores[-1]:.4f}")
         return steps, np.array(scores)
-    return _chronological(Problem(counts, chosen, everything), tell)
+    return _chronological(FittingProblem(counts, chosen, everything), tell)
 
 
-def _smoothed(problem: Problem, method: str, held_out: np.ndarray, tell: Tell | None) -> np.ndarray:
+def _smoothed(problem: FittingProblem, method: str, held_out: np.ndarray, tell: Tell | None) -> np.ndarray:
     memory.check(problem)
     trainer: Any = (Smoother if problem.settings.optimiser == "fast" else PublishedSmoother)(problem)
 
@@ -87,7 +87,7 @@ def _smoothed(problem: Problem, method: str, held_out: np.ndarray, tell: Tell | 
     return scores
 
 
-def _chronological(problem: Problem, tell: Tell | None) -> tuple[np.ndarray, np.ndarray]:
+def _chronological(problem: FittingProblem, tell: Tell | None) -> tuple[np.ndarray, np.ndarray]:
     memory.check(problem)
     trainer = Stepwise(problem)
     state = trainer.begin()
@@ -106,7 +106,7 @@ def _chronological(problem: Problem, tell: Tell | None) -> tuple[np.ndarray, np.
     return np.array(steps), np.array(scores)
 
 
-def _check_score(problem: Problem, method: str, step: int, found: float) -> None:
+def _check_score(problem: FittingProblem, method: str, step: int, found: float) -> None:
     if not np.isfinite(found):
         place = f"at step {step}, {problem.counts.dates[step]}"
         raise diverged(f"{method} has a score of {found} {place}", problem.settings)

@@ -13,7 +13,7 @@ import numpy as np
 import driftline
 from driftline.words.counts.counts import Counts
 from driftline.words.evaluation.scores import Evaluation, Scores, check_scores
-from driftline.words.settings import COMPARED, Settings
+from driftline.words.settings import COMPARED, WordSettings
 
 
 def evaluate(
@@ -134,7 +134,7 @@ def settings_of_each(
     methods: Sequence[str],
     passes: Mapping[str, int | Iterable[int]],
     settings: Mapping[str, Any],
-) -> dict[str, Settings]:
+) -> dict[str, WordSettings]:
     """Settings of every method, or an error before any of them has begun; arguments as in `evaluate`."""
     if not methods:
         raise ValueError(f"methods is empty; choose from {', '.join(COMPARED)}")
@@ -144,7 +144,9 @@ def settings_of_each(
         unknown = [name for name in names if name not in COMPARED]
         if unknown:
             raise ValueError(f"{what} has {unknown[0]!r}; choose from {', '.join(COMPARED)}")
-    known = [field.name for field in dataclasses.fields(Settings) if field.name not in ("method", "passes")]
+    known = [
+        field.name for field in dataclasses.fields(WordSettings) if field.name not in ("method", "passes")
+    ]
     unknown = [name for name in settings if name not in known]
     if unknown:
         raise TypeError(f"evaluate has no setting {unknown[0]!r}; it takes {', '.join(known)}")
@@ -153,11 +155,13 @@ def settings_of_each(
         own = passes.get(method, ())
         own = (own,) if isinstance(own, int) else tuple(own)
         name: Any = "dsg-s" if method == "dsg-s-past" else method
-        chosen[method] = Settings(method=name, passes=own, **settings)
+        chosen[method] = WordSettings(method=name, passes=own, **settings)
     return chosen
 
 
-def check_steps(counts: Counts, chosen: Mapping[str, Settings], hold_out: Iterable[int] | None) -> np.ndarray:
+def check_steps(
+    counts: Counts, chosen: Mapping[str, WordSettings], hold_out: Iterable[int] | None
+) -> np.ndarray:
     """The steps that are held out, or an error if the methods that were chosen cannot predict them."""
     # Here, so that a table can be read and drawn without JAX.
     from driftline.words.evaluation import comparison

@@ -12,7 +12,7 @@ from driftline.words.paths.knots import Knots
 from driftline.words.paths.priors import Drift
 
 
-class Chains(NamedTuple):
+class PriorChains(NamedTuple):
     r"""The prior over the rows of the knots, the same for every component of an embedding.
 
     It is told by the upper bidiagonal factor B of its precision $\Pi = B^\top B$. The precision itself has
@@ -35,33 +35,33 @@ class Spread(NamedTuple):
     divergence: Float[Array, ""]
 
 
-def prior_chains(knots: Knots, drift: Drift, dtype: type) -> Chains:
+def prior_chains(knots: Knots, drift: Drift, dtype: type) -> PriorChains:
     """The prior over the rows, worked out in double precision."""
     factor = drift.factor(knots.word, knots.step, knots.linked)
-    return Chains(*(jax.device_put(np.asarray(array[:, None], dtype)) for array in factor))
+    return PriorChains(*(jax.device_put(np.asarray(array[:, None], dtype)) for array in factor))
 
 
 @jax.jit
-def to_natural(chains: Chains, path: Float[Array, " R d"]) -> Float[Array, " R d"]:
+def to_natural(chains: PriorChains, path: Float[Array, " R d"]) -> Float[Array, " R d"]:
     r"""Coordinates in which the prior is standard normal: $\rho = B \mu$ for $\Pi = B^\top B$."""
     return bidiagonal.matvec(*_factor(chains, path), path)
 
 
 @jax.jit
-def from_natural(chains: Chains, natural: Float[Array, " R d"]) -> Float[Array, " R d"]:
+def from_natural(chains: PriorChains, natural: Float[Array, " R d"]) -> Float[Array, " R d"]:
     """The path with these natural coordinates; one of them moves all that comes before it."""
     return bidiagonal.solve(*_factor(chains, natural), natural)
 
 
 @jax.jit
-def natural_gradient(chains: Chains, gradient: Float[Array, " R d"]) -> Float[Array, " R d"]:
+def natural_gradient(chains: PriorChains, gradient: Float[Array, " R d"]) -> Float[Array, " R d"]:
     """Derivatives by natural coordinates from those by the path."""
     return bidiagonal.solve_transposed(*_factor(chains, gradient), gradient)
 
 
 @jax.jit
 def precondition(
-    chains: Chains, curvature: Float[Array, " R d"], slope: Float[Array, " R d"]
+    chains: PriorChains, curvature: Float[Array, " R d"], slope: Float[Array, " R d"]
 ) -> Float[Array, " R d"]:
     r"""Slopes by natural coordinates times the inverse curvature, $(I + B^{-\top} h B^{-1})^{-1}$."""
     diag, upper = _factor(chains, slope)
@@ -71,7 +71,7 @@ def precondition(
 
 @jax.jit
 def smoothed(
-    chains: Chains, curvature: Float[Array, " R d"], weighted: Float[Array, " R d"]
+    chains: PriorChains, curvature: Float[Array, " R d"], weighted: Float[Array, " R d"]
 ) -> Float[Array, " R d"]:
     r"""Posterior means given Gaussian data y of precision h: $(\Pi + \mathrm{diag}(h))^{-1} h y$.
 
@@ -85,7 +85,7 @@ def smoothed(
 
 @jax.jit
 def log_evidence(
-    chains: Chains, curvature: Float[Array, " R d"], weighted: Float[Array, " R d"]
+    chains: PriorChains, curvature: Float[Array, " R d"], weighted: Float[Array, " R d"]
 ) -> Float[Array, " R"]:
     r"""Log evidence of such data, up to what does not depend on the prior; sum the rows of a chain.
 
@@ -97,7 +97,7 @@ def log_evidence(
 
 
 @jax.jit
-def spread(chains: Chains, curvature: Float[Array, " R d"]) -> Spread:
+def spread(chains: PriorChains, curvature: Float[Array, " R d"]) -> Spread:
     r"""The optimal chains for a likelihood with this curvature: precision $\Pi + \mathrm{diag}(h)$.
 
     Given the next row, the precision p of a row is that of the prior, $\nu^2$, and a gain g. So the trace of

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 
 SIDES = ("word", "context")
 PATHS = {"words", "contexts"}
@@ -20,7 +20,7 @@ FILTER = VARIANCES | {f"now_{name}" for name in VARIANCES}
 PUBLISHED = {f"{side}_{part}" for side in SIDES for part in ("natural", "diag", "upper", "count")}
 
 
-def check(arrays: dict[str, np.ndarray], facts: dict[str, Any], problem: Problem) -> None:
+def check(arrays: dict[str, np.ndarray], facts: dict[str, Any], problem: FittingProblem) -> None:
     """Refuse a state that is not one of this fit.
 
     Args:

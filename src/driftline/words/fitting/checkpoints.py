@@ -9,14 +9,14 @@ from driftline.storage import mapped_files
 from driftline.storage.explained_errors import explained
 from driftline.storage.kinds import FileKind
 from driftline.words.fitting.checkpoint_checks import check
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.trainer import Entry
 
 KIND = FileKind("word-fit", 4, "an unfinished fit of words", "an interrupted fit")
 
 
 def write(
-    path: str | os.PathLike, problem: Problem, state: dict[str, Any], done: int, history: list[Entry]
+    path: str | os.PathLike, problem: FittingProblem, state: dict[str, Any], done: int, history: list[Entry]
 ) -> None:
     """Save the arrays of a state after `done` rounds."""
     arrays = {name: np.asarray(array) for name, array in state.items()}
@@ -32,7 +32,7 @@ def write(
         raise explained(error, what, "name another place with checkpoint=") from error
 
 
-def read(path: str | os.PathLike, problem: Problem) -> tuple[dict[str, np.ndarray], int, list[Entry]]:
+def read(path: str | os.PathLike, problem: FittingProblem) -> tuple[dict[str, np.ndarray], int, list[Entry]]:
     """The arrays of a state, how many rounds it has behind it, and their history; of this very fit."""
     arrays, facts = mapped_files.read(path, KIND)
     if not isinstance(facts, dict) or facts.get("fingerprint") != problem.fingerprint:

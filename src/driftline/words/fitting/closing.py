@@ -8,19 +8,19 @@ import numpy as np
 from jaxtyping import Array
 
 from driftline.words.fitting import chains, step_noise
-from driftline.words.fitting.likelihood import Moments
+from driftline.words.fitting.likelihood import Embeddings
 from driftline.words.fitting.prior_numbers import Data, Learner, Prior
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 
 SIDES = ("word", "context")
 WEAK = 1e-2  # of a component's part in the logits: what no text supports
 
 
 def close(
-    problem: Problem,
+    problem: FittingProblem,
     learner: Learner,
     prior: Prior,
-    moments: Moments,
+    moments: Embeddings,
     slopes: Sequence[Array],
     curvatures: Sequence[Array],
     noises: Sequence[Array],
@@ -56,7 +56,7 @@ def close(
     return beyond, found
 
 
-def posterior(chain: chains.Chains, data: Sequence[Data]) -> dict[str, np.ndarray]:
+def posterior(chain: chains.PriorChains, data: Sequence[Data]) -> dict[str, np.ndarray]:
     """Moments of all rows, as an atlas keeps them, given what the likelihood says of words and contexts."""
     found = {}
     for side, part in zip(SIDES, data, strict=True):
@@ -69,7 +69,7 @@ def posterior(chain: chains.Chains, data: Sequence[Data]) -> dict[str, np.ndarra
     return {name: np.asarray(array) for name, array in found.items()}
 
 
-def supported(moments: Moments, weights: np.ndarray) -> int:
+def supported(moments: Embeddings, weights: np.ndarray) -> int:
     """How many components have a part in the logits."""
     share = weights / weights.sum()
     parts = [np.sqrt(share @ np.asarray(side, np.float64) ** 2) for side in moments[:2]]

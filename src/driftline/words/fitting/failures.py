@@ -1,10 +1,10 @@
 """What to say of a fit of word embeddings that went astray."""
 
 from driftline.infer.failures import DivergenceError
-from driftline.words.settings import DRIFT, SCALE, Settings
+from driftline.words.settings import DRIFT, SCALE, WordSettings
 
 
-def diverged(what: str, settings: Settings) -> DivergenceError:
+def diverged(what: str, settings: WordSettings) -> DivergenceError:
     """The error for a fit that is not finite, with the settings that may be the cause."""
     drift, scale = settings.numbers
     remedy = f"take a scale= nearer to {SCALE} (now {scale})"

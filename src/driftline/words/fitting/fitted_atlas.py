@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from driftline.words.atlas.atlas import Atlas
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.trainer import Entry, Verdict
 from driftline.words.paths.long_steps import forward
 from driftline.words.paths.paths import Between, Paths
@@ -19,7 +19,7 @@ BETWEEN: dict[str, Between] = {
 }
 
 
-def as_atlas(problem: Problem, found: dict[str, Any], history: list[Entry], verdict: Verdict) -> Atlas:
+def as_atlas(problem: FittingProblem, found: dict[str, Any], history: list[Entry], verdict: Verdict) -> Atlas:
     """The result of a fit, with all that is needed to ask it questions.
 
     Args:
@@ -64,11 +64,11 @@ def as_atlas(problem: Problem, found: dict[str, Any], history: list[Entry], verd
     )
 
 
-def _left_out(problem: Problem) -> np.ndarray:
+def _left_out(problem: FittingProblem) -> np.ndarray:
     return np.setdiff1d(np.arange(len(problem.counts)), problem.training)
 
 
-def tell_dim(problem: Problem, atlas: Atlas) -> None:
+def tell_dim(problem: FittingProblem, atlas: Atlas) -> None:
     """Warn of a dimension that the texts do not support, which blurs the rest, or that met its ceiling."""
     supported = atlas.learnt.get("supported_dim")
     if atlas.converged and _is_at_ceiling(problem, atlas):
@@ -85,6 +85,6 @@ def tell_dim(problem: Problem, atlas: Atlas) -> None:
         )
 
 
-def _is_at_ceiling(problem: Problem, atlas: Atlas) -> bool:
+def _is_at_ceiling(problem: FittingProblem, atlas: Atlas) -> bool:
     """Whether a fit that chooses its dimension might have taken more; words have no more than they are."""
     return "dim" in atlas.learnt.get("free", []) and atlas.dim == problem.dim < len(problem.counts.vocabulary)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from driftline.words.counts.counts import Counts
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.scoring import score
 from driftline.words.paths.knots import bridge
 
@@ -31,7 +31,7 @@ def held_out_steps(counts: Counts, hold_out: Iterable[int]) -> np.ndarray:
 
 
 def interpolated_scores(
-    problem: Problem, held_out: np.ndarray, words: np.ndarray, contexts: np.ndarray
+    problem: FittingProblem, held_out: np.ndarray, words: np.ndarray, contexts: np.ndarray
 ) -> np.ndarray:
     """Scores of steps left out of a smoothing fit, with modes interpolated linearly in time.
 
@@ -62,7 +62,7 @@ def interpolated_scores(
 
 
 def scores_ahead(
-    problem: Problem, held_out: np.ndarray, index: int, mode: Callable[[str, np.ndarray], np.ndarray]
+    problem: FittingProblem, held_out: np.ndarray, index: int, mode: Callable[[str, np.ndarray], np.ndarray]
 ) -> list[float]:
     """Scores of the steps left out right after training step `index`, predicted from what is known there.
 
@@ -81,6 +81,6 @@ def scores_ahead(
     return scores
 
 
-def _at(problem: Problem, rows: np.ndarray, words: np.ndarray, step: Any) -> np.ndarray:
+def _at(problem: FittingProblem, rows: np.ndarray, words: np.ndarray, step: Any) -> np.ndarray:
     before, after, weight_before, weight_after, _ = bridge(problem.knots, problem.drift, words, step)
     return weight_before[:, None] * rows[before] + weight_after[:, None] * rows[after]

@@ -84,7 +84,7 @@ class Pooled(NamedTuple):
         return rows
 
 
-class Moments(NamedTuple):
+class Embeddings(NamedTuple):
     """Means of words and contexts, and their variances if they are uncertain."""
 
     words: Float[Array, " R d"]
@@ -151,12 +151,12 @@ def _upper(step):
     return first[upper], step.indices[upper], step.values[upper]
 
 
-def log_likelihood(counts: Sequence[Batch | Pooled], moments: Moments) -> float:
+def log_likelihood(counts: Sequence[Batch | Pooled], moments: Embeddings) -> float:
     """The (expected) log-likelihood of all steps, in nats; of thousands, so that they add up in double."""
     return sum(float(np.asarray(_values(batch, moments), np.float64).sum()) for batch in counts)
 
 
-def gradients(counts: Sequence[Batch | Pooled], moments: Moments) -> tuple[Array, Array]:
+def gradients(counts: Sequence[Batch | Pooled], moments: Embeddings) -> tuple[Array, Array]:
     """Derivatives of the (expected) log-likelihood by the means of words and contexts."""
     return _collected(counts, moments, tile_gradients)
 
@@ -179,7 +179,7 @@ class Held(NamedTuple):
     of_contexts: Array
 
 
-def hold(counts: Sequence[Batch | Pooled], moments: Moments) -> Held:
+def hold(counts: Sequence[Batch | Pooled], moments: Embeddings) -> Held:
     """What is held, at means and variances."""
     return Held(*_factors(moments), *_collected(counts, moments, _tile_stiffness))
 
@@ -188,12 +188,12 @@ def held_gradients(
     counts: Sequence[Batch | Pooled], words: Array, contexts: Array, held: Held
 ) -> tuple[Array, Array]:
     """Derivatives of the expected log-likelihood by the means, with what is held."""
-    moments = Moments(words, contexts, held.left, held.right)
+    moments = Embeddings(words, contexts, held.left, held.right)
     of_words, of_contexts = _collected(counts, moments, _tile_pulls)
     return of_words - words * held.of_words, of_contexts - contexts * held.of_contexts
 
 
-def curvatures(counts: Sequence[Batch | Pooled], moments: Moments) -> tuple[Array, Array]:
+def curvatures(counts: Sequence[Batch | Pooled], moments: Embeddings) -> tuple[Array, Array]:
     """Expected second derivatives by each component of words and contexts, with the sign changed."""
     return _collected(counts, moments, tile_curvatures)
 
@@ -241,7 +241,7 @@ def _collect(results, batch, moments, tile):
     return jax.lax.scan(step, results, batch)[0]
 
 
-def over_tiles(counts: Batch | Pooled, moments: Moments, tile: Any) -> tuple[Array, Array]:
+def over_tiles(counts: Batch | Pooled, moments: Embeddings, tile: Any) -> tuple[Array, Array]:
     """Results for the words and the contexts of one step: rows tile by tile, columns summed over tiles."""
     of_contexts, of_words = _scan_tiles(counts, moments, tile, jnp.zeros_like(moments.contexts))
     return of_words.reshape(moments.words.shape), of_contexts
@@ -252,12 +252,12 @@ def _scan_tiles(counts, moments, tile, nothing):
     size = len(counts.place)
     num_tiles = _num_tiles(size)
     cut = functools.partial(jax.tree.map, lambda x: x.reshape(num_tiles, size // num_tiles, *x.shape[1:]))
-    words = Moments(moments.words, moments.words, moments.word_variances, moments.word_variances)
+    words = Embeddings(moments.words, moments.words, moments.word_variances, moments.word_variances)
 
     def one(total, part):
         positives, rows, mine = part
         negatives = counts.negatives(rows)
-        theirs = Moments(mine.words, moments.contexts, mine.word_variances, moments.context_variances)
+        theirs = Embeddings(mine.words, moments.contexts, mine.word_variances, moments.context_variances)
         stacked, summed = tile(positives, negatives, theirs)
         return total + summed, stacked
 
@@ -269,7 +269,7 @@ def _values(batch, moments):
     return jax.lax.map(lambda counts: value(counts, _take(moments, counts.place)), batch)
 
 
-def value(counts: Batch | Pooled, moments: Moments) -> Array:
+def value(counts: Batch | Pooled, moments: Embeddings) -> Array:
     """The (expected) log-likelihood of one step, in nats."""
     return _scan_tiles(counts, moments, _tile_value, jnp.zeros((), moments.words.dtype))[0]
 
@@ -295,7 +295,7 @@ def _expected_softplus(mean, variance):
     return above + weights[0] * jnp.log(low * high) + weights[1] * jnp.log(middle)
 
 
-def tile_gradients(positives: Array, negatives: Array, moments: Moments) -> tuple[Array, Array]:
+def tile_gradients(positives: Array, negatives: Array, moments: Embeddings) -> tuple[Array, Array]:
     """Derivatives of the (expected) log-likelihood by the means of some rows, and by all columns."""
     mean, variance = _logits(moments)
     first, second = _sigmoid(mean, variance)
@@ -324,7 +324,7 @@ def _tile_pulls(positives, negatives, moments):
     return pull @ moments.contexts, pull.T @ moments.words
 
 
-def tile_curvatures(positives: Array, negatives: Array, moments: Moments) -> tuple[Array, Array]:
+def tile_curvatures(positives: Array, negatives: Array, moments: Embeddings) -> tuple[Array, Array]:
     """Expected second derivatives, with the sign changed, of some rows, and of all columns."""
     mean, variance = _logits(moments)
     stiffness = (positives + negatives) * _sigmoid(mean, variance)[1]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.smoothing import LARGE, MEMORY, MEMORY_OF_LARGE
 
 # Arrays of the size of all embeddings of words, or of contexts, at the peak, by the resident memory of fits
@@ -17,7 +17,7 @@ POOLED, STEPWISE = 6, 3  # matrices over pairs of words at the peak, of all step
 BASE = 600e6  # Python, JAX and compiled code
 
 
-def estimate(problem: Problem) -> int:
+def estimate(problem: FittingProblem) -> int:
     """Bytes that a fit will need at its peak, about."""
     settings = problem.settings
     width = np.dtype(problem.dtype).itemsize
@@ -35,7 +35,7 @@ def estimate(problem: Problem) -> int:
     )
 
 
-def check(problem: Problem) -> int:
+def check(problem: FittingProblem) -> int:
     """Refuse a fit that cannot go well; returns the estimate."""
     needed, free = estimate(problem), available()
     if free is not None and needed > free:

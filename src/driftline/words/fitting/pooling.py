@@ -6,14 +6,14 @@ import jax.random as jr
 import numpy as np
 from jaxtyping import Array
 
-from driftline.words.fitting.likelihood import Moments, Pooled, padded_size
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.likelihood import Embeddings, Pooled, padded_size
+from driftline.words.fitting.problem import FittingProblem
 
 EXTRA, TURNS = 10, 4  # columns and rounds of the randomised decomposition, beyond what is asked for
 NOISE = 0.02  # of a start, in standard deviations of the prior: what is exactly zero would never move
 
 
-def pool(problem: Problem) -> Pooled:
+def pool(problem: FittingProblem) -> Pooled:
     r"""Sums over the steps of the positive and of the negative counts.
 
     The likelihood of constant paths is that of these sums. Negative counts have rank one at each step, so
@@ -37,7 +37,7 @@ def pool(problem: Problem) -> Pooled:
     return Pooled(*(jax.device_put(array[None]) for array in (place, *matrices)))
 
 
-def start(pooled: Pooled, num_words: int, dim: int, scale: float, seed: int) -> Moments:
+def start(pooled: Pooled, num_words: int, dim: int, scale: float, seed: int) -> Embeddings:
     r"""Vectors near the best ones: a weighted decomposition of what a first Newton step would make of logits.
 
     At logits of zero the slope is $(n^+ - n^-)/2$ and the curvature $(n^+ + n^-)/4$, which is taken as
@@ -49,7 +49,7 @@ def start(pooled: Pooled, num_words: int, dim: int, scale: float, seed: int) -> 
     for side, key in zip(sides, jr.split(jr.key(seed)), strict=True):
         noise = scale * NOISE * jr.normal(key, (num_words, dim), side.dtype)
         out.append(noise.at[pooled.place[0]].add(side, mode="drop"))
-    return Moments(*out)
+    return Embeddings(*out)
 
 
 def _decomposed(positives, negatives, dim, scale, key) -> tuple[Array, Array]:

@@ -21,7 +21,7 @@ from jaxtyping import Array
 from scipy import optimize
 
 from driftline.words.fitting import chains
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.paths.priors import years
 
 # Paces in units of a drift with which a path gathers `LEAST` times the width's square over all steps: it then
@@ -78,7 +78,7 @@ class Learner:
         problem: What is fitted.
     """
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: FittingProblem):
         self.problem = problem
         self._years = float(years(problem.dates)[-1])
 
@@ -128,7 +128,7 @@ class Learner:
         def evidence(scale):
             made = self.problem.given(*self.with_width(prior, scale)[:4]).drift
             factor = made.factor(words, steps, words[1:] == words[:-1])
-            chain = chains.Chains(*(jnp.asarray(x[:, None], self.problem.dtype) for x in factor))
+            chain = chains.PriorChains(*(jnp.asarray(x[:, None], self.problem.dtype) for x in factor))
             return sum(float(jnp.sum(chains.log_evidence(chain, *part))) for part in taken)
 
         return self._best_width(prior, evidence)

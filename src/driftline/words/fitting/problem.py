@@ -11,13 +11,13 @@ from driftline.words.counts.step_counts import Negatives, StepCounts
 from driftline.words.fitting import likelihood
 from driftline.words.paths import priors
 from driftline.words.paths.knots import Knots, tie
-from driftline.words.settings import DIM, Settings
+from driftline.words.settings import DIM, WordSettings
 
 SHARED = ("steps", "negatives", "_tied", "total")  # do not depend on the prior
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Problem:
+class FittingProblem:
     """What is fitted.
 
     Attributes:
@@ -30,7 +30,7 @@ class Problem:
     """
 
     counts: Counts
-    settings: Settings
+    settings: WordSettings
     training: np.ndarray
     dtype: type = np.float32
     paces: tuple[float, ...] = (1.0,)
@@ -47,7 +47,7 @@ class Problem:
         return [step.negatives(self.settings.ratio, self.settings.exponent) for step in self.steps]
 
     @functools.cached_property
-    def _tied(self):
+    def _tied(self) -> tuple[Knots, list[np.ndarray]]:
         return tie(self.steps, len(self.counts.vocabulary))
 
     @property
@@ -93,7 +93,7 @@ class Problem:
         scale: float,
         paces: tuple[float, ...] = (1.0,),
         pace: np.ndarray | None = None,
-    ) -> "Problem":
+    ) -> "FittingProblem":
         """The same with these numbers of the prior; what was worked out of the counts is shared."""
         settings = dataclasses.replace(self.settings, drift=drift, scale=scale)
         made = dataclasses.replace(self, settings=settings, paces=paces, pace=pace)
@@ -104,13 +104,14 @@ class Problem:
     @functools.cached_property
     def fingerprint(self) -> str:
         """Tells this fit from any other: counts, steps and settings."""
-        digest = hashlib.sha256(repr((self.settings, np.dtype(self.dtype).str)).encode())
+        what = f"({self.settings.signature}, {np.dtype(self.dtype).str!r})"
+        digest = hashlib.sha256(what.encode())
         digest.update(np.ascontiguousarray(self.training).data)
         self.counts.feed(digest)
         return digest.hexdigest()
 
 
-def check_problem(problem: Problem) -> None:
+def check_problem(problem: FittingProblem) -> None:
     """Refuse counts from which nothing can be learnt."""
     if len(problem.training) < 2:
         raise ValueError(

@@ -8,7 +8,7 @@ second moves all. Means move in the prior's natural coordinates, $\nu$ by a mirr
 
 import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -21,8 +21,9 @@ from driftline.infer.bbvi import adam, noise
 from driftline.linalg import bidiagonal, tridiagonal
 from driftline.words.fitting import chains, likelihood
 from driftline.words.fitting.held_out import interpolated_scores
-from driftline.words.fitting.likelihood import Moments
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.likelihood import Embeddings
+from driftline.words.fitting.problem import FittingProblem
+from driftline.words.fitting.published_state import Parameters, PublishedState, Side
 from driftline.words.fitting.trainer import Entry, Phase, Verdict
 
 MINIBATCH, FULL = "minibatch", "full"
@@ -31,67 +32,8 @@ SAMPLE = 1000  # words, and contexts, of a minibatch
 NUM_LENGTHS = 32  # to which the rows of a minibatch are padded
 
 
-class Parameters(NamedTuple):
-    """Of the paths of words, or of contexts: numbers of the family, or of Adam for each of them.
-
-    Attributes:
-        natural: Means in the prior's natural coordinates, (R, d).
-        diag: Diagonal of the factor of the precision, (R, d).
-        upper: Its superdiagonal, (R - 1, d).
-    """
-
-    natural: Array
-    diag: Array
-    upper: Array
-
-
-class Side(NamedTuple):
-    """Paths of words, or of contexts, and where Adam is with them.
-
-    Attributes:
-        now: Of the family.
-        first: First moments of their slopes.
-        second: Second moments.
-        count: Steps that each row has taken so far, (R, 1).
-    """
-
-    now: Parameters
-    first: Parameters
-    second: Parameters
-    count: Array
-
-
-class PublishedState(NamedTuple):
-    """The state of the published optimiser."""
-
-    word: Side
-    context: Side
-
-    def to_arrays(self) -> dict[str, Any]:
-        """See `trainer.State`."""
-        found = {}
-        for name, side in self._asdict().items():
-            found[f"{name}_count"] = side.count
-            for prefix, kind in (("", "now"), ("first_", "first"), ("second_", "second")):
-                parts = getattr(side, kind)._asdict()
-                found |= {f"{prefix}{name}_{part}": array for part, array in parts.items()}
-        return found
-
-    @classmethod
-    def from_arrays(cls, arrays: dict[str, Any]) -> Self:
-        """See `trainer.State`."""
-        sides = []
-        for name in cls._fields:
-            kinds = [
-                Parameters(*(jnp.asarray(arrays[f"{prefix}{name}_{part}"]) for part in Parameters._fields))
-                for prefix in ("", "first_", "second_")
-            ]
-            sides.append(Side(*kinds, count=jnp.asarray(arrays[f"{name}_count"])))
-        return cls(*sides)
-
-
 class PublishedSmoother:
-    """Trains a `Problem` by as many steps as it is told to.
+    """Trains a `FittingProblem` by as many steps as it is told to.
 
     Attributes:
         phases: Random words, and all words; both climb the ELBO. A step takes as long as it moves rows.
@@ -102,7 +44,7 @@ class PublishedSmoother:
     state_type = PublishedState
     look = 100
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: FittingProblem):
         self.problem = problem
         self.counts = problem.batches()
         self.chains = chains.prior_chains(problem.knots, problem.drift, problem.dtype)
@@ -160,7 +102,7 @@ class PublishedSmoother:
             False, f"the published optimiser took its {len(self.plan):,} steps, and has no other end"
         )
 
-    def given(self, state: PublishedState) -> Problem:
+    def given(self, state: PublishedState) -> FittingProblem:
         """The problem; nothing of its prior is learnt."""
         return self.problem
 
@@ -180,7 +122,7 @@ class PublishedSmoother:
         if phase.name == FULL or self.num_words <= SAMPLE:
             priors, links = (self.chains, self.chains), (self.linked, self.linked)
             draws, deviations = _draw(priors, state, noise_key)
-            slopes = likelihood.gradients(self.counts, Moments(*draws))
+            slopes = likelihood.gradients(self.counts, Embeddings(*draws))
             return _step(priors, links, state, draws, deviations, slopes, rate)
         rows = self._rows_of([_choose(key, self.num_words) for key in keys])
         priors, links, part = _take(self.chains, self.linked, state, rows)
@@ -211,21 +153,21 @@ class PublishedSmoother:
             expected = size * SAMPLE / self.num_words
             # Six standard deviations above what is expected, so that none is lost.
             room = int(min(size, np.ceil(expected + 6.0 * np.sqrt(expected) + 6.0)))
-            slopes = _collect_sampled(slopes, batch, Moments(*draws), local, scale, room)
+            slopes = _collect_sampled(slopes, batch, Embeddings(*draws), local, scale, room)
         return slopes
 
-    def moments(self, state: PublishedState) -> Moments:
+    def moments(self, state: PublishedState) -> Embeddings:
         """Means and variances of all rows."""
         means = [chains.from_natural(self.chains, side.now.natural) for side in state]
         spreads = [_band(side.now.diag, side.now.upper)[0] for side in state]
-        return Moments(*means, *spreads)
+        return Embeddings(*means, *spreads)
 
     def objective(self, state: PublishedState) -> float:
         """The ELBO in nats."""
         fit = likelihood.log_likelihood(self.counts, self.moments(state))
         return fit - sum(float(_divergence(self.chains, side.now)) for side in state)
 
-    def finish(self, state: PublishedState) -> tuple[Problem, dict[str, Any]]:
+    def finish(self, state: PublishedState) -> tuple[FittingProblem, dict[str, Any]]:
         """The problem, moments of all rows, and the ELBO."""
         moments = self.moments(state)
         found = {"words": moments.words, "contexts": moments.contexts}
@@ -259,8 +201,8 @@ def _inverse(rows: Array, num_rows: int) -> Array:
 
 @jax.jit
 def _take(
-    prior: chains.Chains, linked: Array, state: PublishedState, rows: Sequence[Array]
-) -> tuple[tuple[chains.Chains, ...], tuple[Array, ...], PublishedState]:
+    prior: chains.PriorChains, linked: Array, state: PublishedState, rows: Sequence[Array]
+) -> tuple[tuple[chains.PriorChains, ...], tuple[Array, ...], PublishedState]:
     """The prior, the links and the state of whole chains; rows past the end are chains of their own."""
 
     def take(array, places, fill):
@@ -273,7 +215,7 @@ def _take(
     priors, links, sides = [], [], []
     for side, places in zip(state, rows, strict=True):
         ahead = places[:-1]  # the last row of a chain has no link, whichever row follows it here
-        priors.append(chains.Chains(take(prior.diag, places, 1), take(prior.upper, ahead, 0)))
+        priors.append(chains.PriorChains(take(prior.diag, places, 1), take(prior.upper, ahead, 0)))
         links.append(take(linked, ahead, False))
         now = taken(side.now, places, diag=1)
         first, second = taken(side.first, places), taken(side.second, places)
@@ -300,7 +242,7 @@ def _put(state: PublishedState, rows: Sequence[Array], part: PublishedState) -> 
 
 @jax.jit
 def _draw(
-    priors: Sequence[chains.Chains], state: PublishedState, key: Array
+    priors: Sequence[chains.PriorChains], state: PublishedState, key: Array
 ) -> tuple[list[Array], list[Array]]:
     draws, deviations = [], []
     for side, prior, side_key in zip(state, priors, jr.split(key), strict=True):
@@ -332,7 +274,7 @@ def _collect_sampled(slopes, batch, moments, local, scale, room):
         rows = counts.rows.at[chosen[0]].get(mode="fill", fill_value=0)
         columns = counts.columns.at[chosen[1]].get(mode="fill", fill_value=0)
         positives = _dense_part(counts, chosen)
-        some = Moments(
+        some = Embeddings(
             moments.words.at[places[0]].get(mode="fill", fill_value=0),
             moments.contexts.at[places[1]].get(mode="fill", fill_value=0),
         )
@@ -362,7 +304,7 @@ def _dense_part(counts, chosen):
 
 
 def slope_of_elbo(
-    prior: chains.Chains, q: GaussMarkov, draw: Array, deviation: Array, slope: Array
+    prior: chains.PriorChains, q: GaussMarkov, draw: Array, deviation: Array, slope: Array
 ) -> GaussMarkov:
     """The paper's estimate of the ELBO's gradient, from one draw, on one side.
 
@@ -380,7 +322,7 @@ def slope_of_elbo(
 
 @functools.partial(jax.jit, donate_argnums=2)
 def _step(
-    priors: Sequence[chains.Chains],
+    priors: Sequence[chains.PriorChains],
     links: Sequence[Array],
     state: PublishedState,
     draws: Sequence[Array],
@@ -417,7 +359,7 @@ def _band(diag: Array, upper: Array) -> tuple[Array, Array]:
 
 
 @jax.jit
-def _divergence(prior: chains.Chains, now: Parameters) -> Array:
+def _divergence(prior: chains.PriorChains, now: Parameters) -> Array:
     """KL divergence of one side from the prior; the trace by conditionals on the next row, as in `chains`."""
     natural, diag, upper = now
     variances = tridiagonal.band_of_inverse(diag, upper)[0]

@@ -12,11 +12,11 @@ import numpy as np
 from driftline.words.fitting import checkpoints
 from driftline.words.fitting.failures import diverged
 from driftline.words.fitting.interruption import Interruption, Limit
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.progress import FitProgress, FitReporter
-from driftline.words.fitting.trainer import Entry, Phase, State, Trainer
+from driftline.words.fitting.trainer import Entry, Phase, Trainer, TrainingState
 
-StateT = TypeVar("StateT", bound=State)
+StateT = TypeVar("StateT", bound=TrainingState)
 
 
 class Checkpoint(NamedTuple):
@@ -35,7 +35,7 @@ class Checkpoint(NamedTuple):
 
 def run(
     trainer: Trainer[StateT],
-    problem: Problem,
+    problem: FittingProblem,
     held_out: np.ndarray,
     checkpoint: Checkpoint | None = None,
     progress: bool | None | Callable[[FitProgress], object] = None,
@@ -76,7 +76,7 @@ def run(
 
 
 def _begin(
-    trainer: Trainer[StateT], problem: Problem, checkpoint: Checkpoint | None
+    trainer: Trainer[StateT], problem: FittingProblem, checkpoint: Checkpoint | None
 ) -> tuple[StateT, int, list[Entry]]:
     """The state to begin with, how many rounds it has behind it, and what was seen in them."""
     if checkpoint is None or not checkpoint.resume:
@@ -90,7 +90,9 @@ def _reporter(trainer: Trainer, progress: bool | None | Callable[[FitProgress], 
     return FitReporter(progress, efforts, [each.name for each in trainer.phases if each.objective != "ELBO"])
 
 
-def _save(checkpoint: Checkpoint, problem: Problem, state: State, done: int, history: list[Entry]) -> None:
+def _save(
+    checkpoint: Checkpoint, problem: FittingProblem, state: TrainingState, done: int, history: list[Entry]
+) -> None:
     """Save the state. If that fails, as on a full disk, the fit is not lost: it goes on."""
     try:
         checkpoints.write(checkpoint.path, problem, state.to_arrays(), done, history)
@@ -98,7 +100,7 @@ def _save(checkpoint: Checkpoint, problem: Problem, state: State, done: int, his
         warnings.warn(f"{error.strerror}; the fit goes on", stacklevel=4)
 
 
-def _checked(objective: float, problem: Problem, done: int, phase: Phase) -> float:
+def _checked(objective: float, problem: FittingProblem, done: int, phase: Phase) -> float:
     if not np.isfinite(objective):
         what = f"the objective is {objective} after {done} rounds (phase {phase.name})"
         raise diverged(what, problem.settings)

@@ -24,10 +24,10 @@ from jaxtyping import Array
 
 from driftline.words.fitting import chains, closing, lbfgs, likelihood, phase_ends, pooling, step_noise
 from driftline.words.fitting.held_out import interpolated_scores
-from driftline.words.fitting.likelihood import Moments
+from driftline.words.fitting.likelihood import Embeddings
 from driftline.words.fitting.phase_ends import SETTLED
 from driftline.words.fitting.prior_numbers import Data, Learner, Prior
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.smoothing_state import Rounds, SmoothingState, plain_prior
 from driftline.words.fitting.trainer import Entry, Phase, Verdict
 from driftline.words.paths.priors import years
@@ -42,7 +42,7 @@ BOLDER = 1.5  # by how much the first step grows on that of the round before
 
 
 class Smoother:
-    """Trains a `Problem` in two phases of rounds.
+    """Trains a `FittingProblem` in two phases of rounds.
 
     Args:
         problem: What is trained.
@@ -54,7 +54,7 @@ class Smoother:
 
     state_type = SmoothingState
 
-    def __init__(self, problem: Problem, *, start: tuple[np.ndarray, np.ndarray] | None = None):
+    def __init__(self, problem: FittingProblem, *, start: tuple[np.ndarray, np.ndarray] | None = None):
         self.problem = problem
         self.start = start
         num_words = len(problem.counts.vocabulary)
@@ -205,10 +205,10 @@ class Smoother:
         every = [np.asarray(side, np.float64).mean(1) for side in noise]
         return step_noise.divided(batches, self.problem.knots, 0.5 * (every[0] + every[1]))
 
-    def _chain(self, state: SmoothingState) -> chains.Chains:
+    def _chain(self, state: SmoothingState) -> chains.PriorChains:
         return self._chain_of(state.prior, state.moves)
 
-    def _chain_of(self, prior: Prior, moves: bool) -> chains.Chains:
+    def _chain_of(self, prior: Prior, moves: bool) -> chains.PriorChains:
         """The prior over the rows; the last one is kept."""
         last_prior, last_kind, _ = self._last_chain
         if last_prior is None or last_kind != moves or not _same(last_prior, prior):
@@ -218,7 +218,7 @@ class Smoother:
             else:
                 num_words = len(self.problem.counts.vocabulary)
                 width = np.full((num_words, 1), given.drift.constant() ** 0.5)
-                made = chains.Chains(
+                made = chains.PriorChains(
                     *(jnp.asarray(x, self.problem.dtype) for x in (width, np.zeros((num_words - 1, 1))))
                 )
             self._last_chain = prior, moves, made
@@ -241,7 +241,7 @@ class Smoother:
         return state._replace(word_noise=words, context_noise=contexts)
 
     def _noise(
-        self, moments: Moments, slopes: Sequence[Array], curvatures: Sequence[Array], scale: float
+        self, moments: Embeddings, slopes: Sequence[Array], curvatures: Sequence[Array], scale: float
     ) -> tuple[Array, Array]:
         """Noise between steps of words and of contexts, as the paths leave it."""
         times = years(self.problem.dates)
@@ -271,7 +271,7 @@ class Smoother:
         kept = max(1, closing.supported(self.moments(principal), np.asarray(self._weights())[:, 0]))
         if kept == state.words.shape[1]:
             return state
-        cut = {name: getattr(principal, name)[:, :kept] for name in Moments._fields}
+        cut = {name: getattr(principal, name)[:, :kept] for name in Embeddings._fields}
         return state._replace(**cut).with_rounds(objective=-math.inf)
 
     def _weights(self) -> Array:
@@ -297,7 +297,7 @@ class Smoother:
     def _learnt(
         self,
         state: SmoothingState,
-        moments: Moments,
+        moments: Embeddings,
         slopes: Sequence[Array],
         curvatures: Sequence[Array],
     ) -> SmoothingState:
@@ -321,11 +321,11 @@ class Smoother:
         words, contexts = (chains.to_natural(chain, mean) for mean in moments[:2])
         return _spread(state.with_means(words, contexts), chain, curvatures)
 
-    def moments(self, state: SmoothingState) -> Moments:
+    def moments(self, state: SmoothingState) -> Embeddings:
         """Means and variances of all rows; of levels, of all words."""
         chain = self._chain(state)
         means = [chains.from_natural(chain, side) for side in state.means]
-        return Moments(means[0], means[1], state.word_variances, state.context_variances)
+        return Embeddings(means[0], means[1], state.word_variances, state.context_variances)
 
     def objective(self, state: SmoothingState) -> float:
         """The ELBO in nats, of the counts of the phase; of levels, that of paths that do not move."""
@@ -334,7 +334,7 @@ class Smoother:
         squares = sum(float(_squares(side)) for side in state.means)
         return fit - 0.5 * squares - state.divergence + state.prior.log_density
 
-    def given(self, state: SmoothingState) -> Problem:
+    def given(self, state: SmoothingState) -> FittingProblem:
         """The problem with the numbers of the prior that the state has."""
         return self.problem.given(*state.prior[:4])
 
@@ -344,7 +344,7 @@ class Smoother:
         at = slice(None) if state.moves else self.problem.knots.word
         return np.asarray(moments.words)[at], np.asarray(moments.contexts)[at]
 
-    def finish(self, state: SmoothingState) -> tuple[Problem, dict[str, Any]]:
+    def finish(self, state: SmoothingState) -> tuple[FittingProblem, dict[str, Any]]:
         """The problem with the drift beyond noise, and moments of all rows that allow for noise."""
         if not state.moves:
             state = self._unrolled(state)
@@ -360,7 +360,7 @@ class Smoother:
         return self.problem.given(*beyond[:4]), found | {"elbo": elbo}
 
 
-def _spread(state: SmoothingState, chain: chains.Chains, curvatures: Sequence[Array]) -> SmoothingState:
+def _spread(state: SmoothingState, chain: chains.PriorChains, curvatures: Sequence[Array]) -> SmoothingState:
     """The state with the best variances for curvatures, and the divergence that they cost."""
     spreads = [chains.spread(chain, h) for h in curvatures]
     return state._replace(
@@ -375,7 +375,7 @@ def _same(one: Prior, other: Prior) -> bool:
 
 
 @jax.jit
-def _with_prior(chain: chains.Chains, slope: Array, place: Array) -> Array:
+def _with_prior(chain: chains.PriorChains, slope: Array, place: Array) -> Array:
     return chains.natural_gradient(chain, slope) - place
 
 

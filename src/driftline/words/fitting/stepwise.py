@@ -6,33 +6,24 @@ Gaussian with independent components at each step, whose prior is the step befor
 form takes the mode for the mean and then the optimal variances; the published one climbs the ELBO by draws.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Self
 
-import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
 from jaxtyping import Array
 
-from driftline.infer.bbvi import adam
-from driftline.words.fitting import likelihood
+from driftline.words.fitting import likelihood, one_step
 from driftline.words.fitting.failures import diverged
 from driftline.words.fitting.held_out import scores_ahead
-from driftline.words.fitting.likelihood import Batch, Moments
-from driftline.words.fitting.problem import Problem
-from driftline.words.fitting.trainer import ROUNDING, Entry, Phase, Verdict
+from driftline.words.fitting.likelihood import Batch, Embeddings
+from driftline.words.fitting.problem import FittingProblem
+from driftline.words.fitting.trainer import Entry, Phase, Verdict
 from driftline.words.paths.priors import carry, years
 from driftline.words.paths.rotation import common_rotation
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 
-FAST_RATE, PAPER_RATE = 0.1, 1e-2  # in standard deviations of the prior, and as published
-SECOND_DECAY = 0.99
-SETTLE = 4  # updates of the filter's variances; each depends a little on the ones before
-ROUND = 60  # passes between two looks at the objective
-SLOWER = 0.7  # rate of a round, by that of the one before, near the end
-TOLERANCE = 0.02  # of a round's gain: nats a word
 FIRST_SIZE = 0.1  # of random starts, in standard deviations of the prior
 
 
@@ -46,8 +37,8 @@ class StepwiseState(NamedTuple):
         open: How many of these have not come to their end.
     """
 
-    now: Moments
-    rows: Moments
+    now: Embeddings
+    rows: Embeddings
     objective: float = 0.0
     open: int = 0
 
@@ -63,14 +54,16 @@ class StepwiseState(NamedTuple):
     def from_arrays(cls, arrays: dict[str, Any]) -> Self:
         """See `trainer.State`."""
         now, rows = (
-            Moments(**{name: arrays[prefix + name] for name in Moments._fields if prefix + name in arrays})
+            Embeddings(
+                **{name: arrays[prefix + name] for name in Embeddings._fields if prefix + name in arrays}
+            )
             for prefix in ("now_", "")
         )
         return cls(now, rows, float(arrays["now_objective"]), int(arrays["now_open"]))
 
 
 class Stepwise:
-    """Trains a `Problem` step by step.
+    """Trains a `FittingProblem` step by step.
 
     Attributes:
         phases: One for each step, called by its date. A filter climbs an ELBO, the others a log joint.
@@ -78,10 +71,10 @@ class Stepwise:
 
     state_type = StepwiseState
 
-    def __init__(self, problem: Problem):
+    def __init__(self, problem: FittingProblem):
         problem = self.problem = problem.given(*problem.settings.numbers)
         self.is_filter = problem.settings.method == "dsg-f"
-        tolerance = TOLERANCE if problem.settings.optimiser == "fast" else None
+        tolerance = one_step.TOLERANCE if problem.settings.optimiser == "fast" else None
         self.phases = tuple(
             Phase(
                 str(date),
@@ -105,8 +98,8 @@ class Stepwise:
 
         widths = [both(known, self.scale**2), both(rows, 0.0)] if self.is_filter else [[], []]
         return StepwiseState(
-            Moments(*both(known, 0.0), *widths[0]),  # pyright: ignore[reportArgumentType]
-            Moments(*both(rows, 0.0), *widths[1]),  # pyright: ignore[reportArgumentType]
+            Embeddings(*both(known, 0.0), *widths[0]),  # pyright: ignore[reportArgumentType]
+            Embeddings(*both(rows, 0.0), *widths[1]),  # pyright: ignore[reportArgumentType]
         )
 
     def phase(self, done: int, history: list[Entry]) -> Phase | None:
@@ -166,7 +159,7 @@ class Stepwise:
         batch = self._batch(done)
         prior = self._prior(state, present, len(batch.rows))
         start = self._start(state, present, len(batch.rows), key)
-        fitted, objective, ended = _fit(
+        fitted, objective, ended = one_step.fit_step(
             batch,
             prior,
             start,
@@ -202,13 +195,13 @@ class Stepwise:
         (batch,) = likelihood.batches([step], [negatives], [places], len(places), self.problem.dtype)
         return Batch(*(array[0] for array in batch))
 
-    def _prior(self, state: StepwiseState, present: np.ndarray, size: int) -> Moments:
+    def _prior(self, state: StepwiseState, present: np.ndarray, size: int) -> Embeddings:
         """Means and variances before the step is seen; of words that are not there, those of anything."""
         scale = self.scale**2
         if not self.is_filter:
             zero = jnp.zeros((size, self.problem.dim), self.problem.dtype)
-            return Moments(zero, zero, zero + scale, zero + scale)
-        return Moments(
+            return Embeddings(zero, zero, zero + scale, zero + scale)
+        return Embeddings(
             *(
                 jnp.asarray(_padded(np.asarray(array)[present], size, fill))
                 for array, fill in zip(state.now, (0, 0, scale, scale), strict=True)
@@ -246,7 +239,7 @@ class Stepwise:
         """
         return state.objective
 
-    def finish(self, state: StepwiseState) -> tuple[Problem, dict[str, Any]]:
+    def finish(self, state: StepwiseState) -> tuple[FittingProblem, dict[str, Any]]:
         """The problem, the rows of the knots, and the objective of a filter."""
         found: dict[str, Any] = {
             name: array for name, array in state.rows._asdict().items() if array is not None
@@ -254,12 +247,12 @@ class Stepwise:
         return self.problem, found | ({"elbo": self.objective(state)} if self.is_filter else {})
 
 
-def predict(state: StepwiseState, gap: float, settings: Settings) -> StepwiseState:
+def predict(state: StepwiseState, gap: float, settings: WordSettings) -> StepwiseState:
     """What a filter knows of all words, carried over a gap; `gap` is the variance gained in it."""
     words, contexts, of_words, of_contexts = state.now
     sides = (words, of_words), (contexts, of_contexts)
     after = [carry(settings.prior, *side, gap, settings.numbers[1]) for side in sides]  # pyright: ignore[reportArgumentType]
-    return state._replace(now=Moments(after[0][0], after[1][0], after[0][1], after[1][1]))  # pyright: ignore[reportArgumentType]
+    return state._replace(now=Embeddings(after[0][0], after[1][0], after[0][1], after[1][1]))  # pyright: ignore[reportArgumentType]
 
 
 def _padded(array: np.ndarray, size: int, fill: float) -> np.ndarray:
@@ -281,132 +274,3 @@ def _turn(
     )
     for name in ("words", "contexts"):
         found[name] = found[name] @ rotation.T
-
-
-@functools.partial(jax.jit, static_argnames=("passes", "is_filter", "published"))
-def _fit(batch, prior, start, key, passes, is_filter, published):
-    """What is known after a step, the objective of that step, and whether it has come to its end."""
-    if published and is_filter:
-        found, ended = _published_filter(batch, prior, start, key, passes), False
-    else:
-        means = Moments(*(jnp.asarray(array) for array in start))
-        if published:
-            found, ended = _climb(batch, prior, means, passes, (PAPER_RATE, PAPER_RATE)), False
-        else:
-            found, ended = _climb_to_the_end(batch, prior, means, passes)
-        for _ in range(SETTLE if is_filter else 0):
-            found = _refreshed(batch, prior, found)
-    return found, likelihood.value(batch, found) - _divergence(found, prior), ended
-
-
-def _climb_to_the_end(batch, prior, means, passes):
-    """Rounds of Adam, slower and slower, until one gains next to nothing or passes run out."""
-    enough = TOLERANCE * jnp.sum(batch.rows > 0, dtype=batch.rows.dtype)
-
-    def value(means):
-        return likelihood.value(batch, means) - _divergence(means, prior)
-
-    def least(value):
-        return jnp.maximum(enough, ROUNDING * jnp.abs(value))
-
-    def goes_on(carried):
-        _, last, gain, _, gone = carried
-        return (gone == 0) | ((gain >= least(last)) & (gone * ROUND < passes))
-
-    def again(carried):
-        means, last, before, rate, gone = carried
-        length = jnp.clip(passes - gone * ROUND, 0, ROUND)
-        ahead = _climb(batch, prior, means, length, (rate, 0.1 * rate))
-        reached = value(ahead)
-        better = reached > last
-        means = jax.tree.map(lambda new, old: jnp.where(better, new, old), ahead, means)
-        # A round that fell was too fast, which is no end; by rounding it may seem to have fallen.
-        fell = reached < last - ROUNDING * jnp.abs(last)
-        gain = jnp.where(fell, jnp.inf, jnp.maximum(reached - last, 0.0))
-        # While rounds gain about as much as the ones before, there is a way to go: no reason to slow down.
-        slower = jnp.where(fell | (gain < 0.5 * before), SLOWER * rate, rate)
-        return means, jnp.maximum(reached, last), gain, slower, gone + 1
-
-    first = value(means)
-    begin = (means, first, jnp.full_like(first, jnp.inf), jnp.full_like(first, FAST_RATE), jnp.asarray(0))
-    means, last, gain, _, _ = jax.lax.while_loop(goes_on, again, begin)
-    return means, gain < least(last)
-
-
-def _divergence(found, prior):
-    """KL divergence from the prior; of points, minus its log density but for constants."""
-    twice = 0.0
-    for side in ("word", "context"):
-        mean, centre = (getattr(moments, f"{side}s") for moments in (found, prior))
-        variance, wide = (getattr(moments, f"{side}_variances") for moments in (found, prior))
-        twice += jnp.sum((mean - centre) ** 2 / wide)
-        if variance is not None:
-            twice += jnp.sum(variance / wide - 1.0 - jnp.log(variance / wide))
-    return 0.5 * twice
-
-
-def _climb(batch, prior, means, passes, rates):
-    """Adam to the mode, in standard deviations of the prior; its rate goes to the last in the second half."""
-    first_rate, last_rate = rates
-    sds = jnp.sqrt(prior.word_variances), jnp.sqrt(prior.context_variances)
-    centres = prior.words, prior.contexts
-
-    def one(i, carried):
-        means, moments = carried
-        slopes = likelihood.over_tiles(batch, means, likelihood.tile_gradients)
-        places = means.words, means.contexts
-        slopes = tuple(
-            sd * slope - (place - centre) / sd
-            for sd, slope, place, centre in zip(sds, slopes, places, centres, strict=True)
-        )
-        direction, moments = adam.direction(slopes, moments, SECOND_DECAY)
-        gone = jnp.maximum(0.0, 2.0 * i / passes - 1.0)
-        now = jnp.asarray(first_rate + (last_rate - first_rate) * gone, means.words.dtype)
-        words, contexts = (
-            place + now * sd * step for place, sd, step in zip(places, sds, direction, strict=True)
-        )
-        return means._replace(words=words, contexts=contexts), moments
-
-    moments = adam.begin((means.words, means.contexts))
-    return jax.lax.fori_loop(0, passes, one, (means, moments))[0]
-
-
-def _refreshed(batch, prior, means):
-    """Optimal variances for the means, in one step of the fixed-point iteration."""
-    words, contexts = likelihood.over_tiles(batch, means, likelihood.tile_curvatures)
-    return means._replace(
-        word_variances=1.0 / (1.0 / prior.word_variances + words),
-        context_variances=1.0 / (1.0 / prior.context_variances + contexts),
-    )
-
-
-def _published_filter(batch, prior, start, key, passes):
-    """Reparameterised gradients from one draw, for means and logarithms of standard deviations."""
-    sds = jnp.sqrt(prior.word_variances), jnp.sqrt(prior.context_variances)
-    centres = prior.words, prior.contexts
-    logs = tuple(jnp.log(sd) for sd in sds)
-    parameters = (tuple(jnp.asarray(array) for array in start), logs)
-
-    def one(i, carried):
-        (means, logs), moments = carried
-        noise = [
-            jr.normal(k, sd.shape, sd.dtype) for k, sd in zip(jr.split(jr.fold_in(key, i)), sds, strict=True)
-        ]
-        widths = [jnp.exp(log) for log in logs]
-        draws = [mean + width * e for mean, width, e in zip(means, widths, noise, strict=True)]
-        slopes = likelihood.over_tiles(batch, Moments(*draws), likelihood.tile_gradients)
-        of_means = tuple(
-            slope - (mean - centre) / sd**2
-            for slope, mean, centre, sd in zip(slopes, means, centres, sds, strict=True)
-        )
-        of_logs = tuple(
-            slope * e * width + 1.0 - (width / sd) ** 2
-            for slope, e, width, sd in zip(slopes, noise, widths, sds, strict=True)
-        )
-        direction, moments = adam.direction(
-            (of_means, of_logs), moments, SECOND_DECAY, floor=adam.PUBLISHED_FLOOR
-        )
-        return jax.tree.map(lambda x, step: x + PAPER_RATE * step, (means, logs), direction), moments
-
-    (means, logs), _ = jax.lax.fori_loop(0, passes, one, (parameters, adam.begin(parameters)))
-    return Moments(*means, *(jnp.exp(2.0 * log) for log in logs))

@@ -4,7 +4,7 @@ from typing import Any, Literal, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 
 ROUNDING = 2e-7  # of an objective: what single precision leaves of a gain
 Entry = dict[str, Any]  # what was noted after some rounds, as checkpoints keep it
@@ -41,7 +41,7 @@ class Verdict(NamedTuple):
     message: str
 
 
-class State(Protocol):
+class TrainingState(Protocol):
     """Where the training is; a tree of arrays and numbers, which checkpoints write and read."""
 
     def to_arrays(self) -> dict[str, Any]:
@@ -54,7 +54,7 @@ class State(Protocol):
         ...
 
 
-StateT = TypeVar("StateT", bound=State)
+StateT = TypeVar("StateT", bound=TrainingState)
 
 
 class Trainer(Protocol[StateT]):
@@ -100,6 +100,6 @@ class Trainer(Protocol[StateT]):
         """How the training has ended."""
         ...
 
-    def finish(self, state: StateT) -> tuple[Problem, dict[str, Any]]:
+    def finish(self, state: StateT) -> tuple[FittingProblem, dict[str, Any]]:
         """The problem with the numbers of its prior; moments of all rows, and what was learnt."""
         ...

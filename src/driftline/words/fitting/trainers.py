@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from driftline.words.atlas.atlas import Atlas
-from driftline.words.fitting.problem import Problem
+from driftline.words.fitting.problem import FittingProblem
 from driftline.words.fitting.published import PublishedSmoother
 from driftline.words.fitting.smoothing import Smoother
 from driftline.words.fitting.stepwise import Stepwise
 from driftline.words.fitting.trainer import Trainer
 
 
-def make_trainer(problem: Problem, start: Atlas | None = None) -> Trainer[Any]:
+def make_trainer(problem: FittingProblem, start: Atlas | None = None) -> Trainer[Any]:
     """What trains a problem.
 
     Args:
@@ -26,7 +26,7 @@ def make_trainer(problem: Problem, start: Atlas | None = None) -> Trainer[Any]:
     return Smoother(problem, start=None if start is None else _levels(problem, start))
 
 
-def _levels(problem: Problem, start: Atlas) -> tuple[np.ndarray, np.ndarray]:
+def _levels(problem: FittingProblem, start: Atlas) -> tuple[np.ndarray, np.ndarray]:
     """Mean vectors of words and of contexts over all steps of an atlas."""
     if start.vocabulary != problem.counts.vocabulary or start.contexts is None:
         raise ValueError("start= must be an atlas of the same vocabulary, with contexts")

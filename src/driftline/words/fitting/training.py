@@ -14,13 +14,13 @@ from driftline.words.fitting import memory
 from driftline.words.fitting.fitted_atlas import as_atlas, tell_dim
 from driftline.words.fitting.held_out import held_out_steps
 from driftline.words.fitting.interruption import Limit
-from driftline.words.fitting.problem import Problem, check_problem
+from driftline.words.fitting.problem import FittingProblem, check_problem
 from driftline.words.fitting.progress import FitProgress
 from driftline.words.fitting.runs import Checkpoint, run
 from driftline.words.fitting.seeds import fit_seeds
 from driftline.words.fitting.trainer import Verdict
 from driftline.words.fitting.trainers import make_trainer
-from driftline.words.settings import Settings
+from driftline.words.settings import WordSettings
 
 
 def fit(
@@ -102,7 +102,7 @@ def fit(
             "progress": progress,
         }
         return _several(counts, seeds, options)
-    settings = Settings(
+    settings = WordSettings(
         method=method,
         dim=dim,
         drift=drift,
@@ -115,7 +115,7 @@ def fit(
         seed=seed,
     )
     held_out = held_out_steps(counts, hold_out)
-    problem = Problem(counts, settings, np.setdiff1d(np.arange(len(counts)), held_out))
+    problem = FittingProblem(counts, settings, np.setdiff1d(np.arange(len(counts)), held_out))
     check_problem(problem)
     _check_checkpoint(checkpoint, resume)
     memory.check(problem)

@@ -33,7 +33,7 @@ class Forward:
         """Gaussians of a step, carried to the next one."""
         return carry(self.prior, mean, variance, self.gained[step], self.scale)
 
-    def reach(self, step: int) -> "Reach":
+    def reach(self, step: int) -> "StepReach":
         """How a step is reached from all steps up to it."""
         pull = self.scale**-2.0
         maps, shrinks = np.empty((step + 1, 2, 2)), np.zeros(step + 1)
@@ -47,11 +47,11 @@ class Forward:
             size = product.max()
             maps[earlier] = product / size
             shrinks[earlier] = shrinks[earlier + 1] + np.log(size)
-        return Reach(maps, shrinks)
+        return StepReach(maps, shrinks)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Reach:
+class StepReach:
     """The way from all steps up to one.
 
     Attributes:

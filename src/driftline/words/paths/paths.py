@@ -12,7 +12,7 @@ from driftline.words.paths.priors import Drift
 Between = Literal["smoothed", "filtered", "independent"]
 BETWEEN = ("smoothed", "filtered", "independent")
 
-Moments = tuple[np.ndarray, np.ndarray | None]
+MeanAndVariance = tuple[np.ndarray, np.ndarray | None]
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
@@ -67,7 +67,7 @@ class Paths:
         """Whether it is known how a path's errors at two steps depend on each other."""
         return self.lag_covariance is not None
 
-    def at_step(self, step: int, words: np.ndarray | None = None) -> Moments:
+    def at_step(self, step: int, words: np.ndarray | None = None) -> MeanAndVariance:
         """Means and variances of all words, or of some, at one step, (V, d)."""
         if words is None:
             words = np.arange(self.knots.num_words)
@@ -87,7 +87,7 @@ class Paths:
             return mean, variance
         return self.forward.reach(step).carry(np.where(known, self.knots.step[before], 0), mean, variance)
 
-    def of_word(self, word: int) -> Moments:
+    def of_word(self, word: int) -> MeanAndVariance:
         """Means and variances of one word at all steps, (T, d)."""
         steps = np.arange(self.knots.num_steps)
         if self.between == "smoothed":
@@ -131,7 +131,7 @@ class Paths:
         result[~same] = self._across_gaps(words[~same], *(side[~same] for side in sides))
         return result
 
-    def _smoothed(self, words, steps) -> Moments:
+    def _smoothed(self, words, steps) -> MeanAndVariance:
         before, after, left, right, remains = bridge(self.knots, self.drift, words, steps)
         left, right = left[:, None], right[:, None]
         mean = left * self.mean[before] + right * self.mean[after]

@@ -124,7 +124,7 @@ class ListedTexts:
 
 
 @dataclasses.dataclass(frozen=True)
-class Pairs:
+class DatedTexts:
     """Reads any iterable of dates and texts."""
 
     pairs: Iterable[tuple[Any, str]]
