@@ -280,3 +280,16 @@ def test_blocks_are_predicted_as_blocks():
     post = dl.fit(model, np.cos(0.32 * np.arange(20)), structure="block")
     ahead = post.forecast(1)
     np.testing.assert_allclose(ahead.mean[0], turn @ post.mean[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("learnt", [True, False])
+def test_a_single_time_is_predicted_as_among_others(learnt):
+    model = dl.Model(dl.RandomWalk(dl.learn(0.1) if learnt else 0.1, initial_mean=1.0), dl.Poisson())
+    post = dl.fit(model, [3.0, 5.0, 2.0, 4.0, 6.0, 3.0], progress=False)
+    one, two = post.forecast(1), post.forecast(2)
+    np.testing.assert_allclose(one.mean, two.mean[:1], rtol=1e-6)
+    np.testing.assert_allclose(one.interval(0.9), np.array(two.interval(0.9))[:, :1], rtol=1e-5)
+    np.testing.assert_allclose(one.log_density([4.0]), two.log_density([4.0, 1.0])[:1], rtol=1e-6)
+    assert one.sample(3).shape == one.observations(3).shape == (3, 1)
+    inside = post.at([2])
+    np.testing.assert_allclose(inside.mean, post.at([2, 4]).mean[:1], rtol=1e-6)

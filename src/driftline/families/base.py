@@ -1,5 +1,8 @@
 """What every variational family offers; written for one path, batches come from `jax.vmap`."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import abc
 import math
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple

@@ -1,5 +1,10 @@
 """A Gaussian with a block tridiagonal precision: one chain whose blocks couple all components of a step."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+# Two members of one family meet: each takes its own class where the base class takes any.
+# pyright: reportIncompatibleMethodOverride=false
+
 import math
 from typing import ClassVar
 
@@ -146,23 +151,23 @@ class BlockGaussMarkov(AbstractBanded):
 
     def entropy_gradient(self) -> "BlockGaussMarkov":
         """See `AbstractFamily`."""
-        pivots = jnp.diagonal(self.diag, axis1=1, axis2=2)
+        pivots = small.diagonals(self.diag)
         diag = -(1.0 / pivots)[:, :, None] * jnp.eye(pivots.shape[1], dtype=pivots.dtype)[None]
         return type(self)(jnp.zeros_like(self.mean), diag, jnp.zeros_like(self.upper))
 
     def moved(self, step: "BlockGaussMarkov") -> "BlockGaussMarkov":
         """See `AbstractFamily`; a row of the factor moves in units of its diagonal entry."""
-        pivots = jnp.diagonal(self.diag, axis1=1, axis2=2)
-        pivot_steps = jnp.diagonal(step.diag, axis1=1, axis2=2)
+        pivots = small.diagonals(self.diag)
+        pivot_steps = small.diagonals(step.diag)
         identity = jnp.eye(pivots.shape[1], dtype=pivots.dtype)[None]
         above = jnp.triu(self.diag + pivots[:, :, None] * step.diag, 1)
         diag = above + mirror_step(pivots, pivot_steps)[:, :, None] * identity
         upper = self.upper + pivots[:-1, :, None] * step.upper
         return type(self)(self.mean + step.mean, diag, upper)
 
-    def _diagonals(self, blocks):
-        return jnp.diagonal(blocks, axis1=1, axis2=2).reshape(-1, *self.mean.shape[1:])
+    def _diagonals(self, blocks: Float[Array, " K D D"]) -> Float[Array, " K *shape"]:
+        return small.diagonals(blocks).reshape(-1, *self.mean.shape[1:])
 
 
-def _flat(path):
+def _flat(path: Float[Array, " T *shape"]) -> Float[Array, " T D"]:
     return path.reshape(len(path), math.prod(path.shape[1:]))

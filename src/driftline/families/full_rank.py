@@ -1,12 +1,18 @@
 """A Gaussian with a dense precision: O(T²) memory, the baseline and oracle for short series."""
 
-from typing import NoReturn
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+# Two members of one family meet: each takes its own class where the base class takes any.
+# pyright: reportIncompatibleMethodOverride=false
+
+from typing import NoReturn, cast
 
 import jax.numpy as jnp
 from jax.scipy.linalg import solve_triangular
 from jaxtyping import Array, Float
 
 from driftline.families.base import AbstractFamily, mirror_step
+from driftline.linalg import small
 
 
 class FullRank(AbstractFamily):
@@ -23,8 +29,9 @@ class FullRank(AbstractFamily):
     @classmethod
     def from_natural(cls, linear: Float[Array, " T *shape"], precision: Float[Array, " N N"]) -> "FullRank":
         r"""The member with natural parameters $\Lambda\mu$ and $\Lambda$."""
-        mean = jnp.linalg.solve(precision, linear.reshape(-1)).reshape(linear.shape)
-        return cls(mean, jnp.linalg.cholesky(precision).mT)
+        mean = cast(Array, jnp.linalg.solve(precision, linear.reshape(-1)))
+        factor = cast(Array, jnp.linalg.cholesky(precision)).mT
+        return cls(mean.reshape(linear.shape), factor)
 
     def natural(self) -> tuple[Float[Array, " T *shape"], Float[Array, " N N"]]:
         r"""The natural parameters $\Lambda\mu$ and $\Lambda$."""
@@ -50,7 +57,7 @@ class FullRank(AbstractFamily):
 
     def log_det(self) -> Float[Array, ""]:
         """See `AbstractFamily`."""
-        return jnp.sum(jnp.log(jnp.diagonal(self.factor)))
+        return jnp.sum(jnp.log(small.diagonals(self.factor)))
 
     def covariance(self) -> Float[Array, " N N"]:
         """The dense covariance."""
@@ -59,12 +66,12 @@ class FullRank(AbstractFamily):
 
     def variances(self) -> Float[Array, " T *shape"]:
         """See `AbstractFamily`."""
-        return jnp.diagonal(self.covariance()).reshape(self.mean.shape)
+        return small.diagonals(self.covariance()).reshape(self.mean.shape)
 
     def lag_covariances(self) -> Float[Array, " lags *shape"]:
         """See `AbstractFamily`."""
         lag = self.mean[0].size
-        return jnp.diagonal(self.covariance(), lag).reshape(-1, *self.mean.shape[1:])
+        return jnp.diag(self.covariance(), lag).reshape(-1, *self.mean.shape[1:])
 
     def trace_with_precision_of(self, other: "FullRank") -> Float[Array, ""]:
         """See `AbstractFamily`."""
@@ -77,11 +84,11 @@ class FullRank(AbstractFamily):
 
     def entropy_gradient(self) -> "FullRank":
         """See `AbstractFamily`."""
-        return type(self)(jnp.zeros_like(self.mean), -jnp.diag(1.0 / jnp.diagonal(self.factor)))
+        return type(self)(jnp.zeros_like(self.mean), -jnp.diag(1.0 / small.diagonals(self.factor)))
 
     def moved(self, step: "FullRank") -> "FullRank":
         """See `AbstractFamily`; a row of the factor moves in units of its diagonal entry."""
-        pivots = jnp.diagonal(self.factor)
+        pivots = small.diagonals(self.factor)
         above = jnp.triu(self.factor + pivots[:, None] * step.factor, 1)
-        diag = mirror_step(pivots, jnp.diagonal(step.factor))
+        diag = mirror_step(pivots, small.diagonals(step.factor))
         return type(self)(self.mean + step.mean, above + jnp.diag(diag))

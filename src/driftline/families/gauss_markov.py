@@ -1,5 +1,10 @@
 """The paper's family: a Gaussian with a tridiagonal precision, one chain per element of `shape`."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+# Two members of one family meet: each takes its own class where the base class takes any.
+# pyright: reportIncompatibleMethodOverride=false
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float, Int
 

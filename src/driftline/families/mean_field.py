@@ -1,5 +1,10 @@
 """Independent Gaussians at every step: the baseline that ignores correlations in time."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+# Two members of one family meet: each takes its own class where the base class takes any.
+# pyright: reportIncompatibleMethodOverride=false
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 

@@ -1,9 +1,13 @@
 """Families filled up with steps that are cut off, and cut back: similar lengths share one program."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 from typing import TypeVar
 
 import jax
 import numpy as np
+from jaxtyping import Array
 
 from driftline.families.base import AbstractFamily
 from driftline.families.block_gauss_markov import BlockGaussMarkov
@@ -20,7 +24,7 @@ def fill(q: AbstractFamily) -> AbstractFamily:
         return q
     extra = padded_length(len(q.mean)) - len(q.mean)
 
-    def one(leaf):
+    def one(leaf: Array | np.ndarray) -> np.ndarray:
         filling = np.zeros((extra, *leaf.shape[1:]))
         if leaf is diag:
             filling += np.eye(leaf.shape[1]) if isinstance(q, BlockGaussMarkov) else 1.0
@@ -37,4 +41,4 @@ def cut(q: Banded, num_steps: int) -> Banded:
         np.asarray(q.diag)[:num_steps],
         np.asarray(q.upper)[: num_steps - 1],
     )
-    return type(q)(*map(jax.device_put, bands))
+    return type(q)(*(jax.device_put(band) for band in bands))

@@ -11,11 +11,14 @@ one more solve, with the transpose (`docs/maths.md`, eq. 11): nothing is recorde
 memory stays O(T), in forward and in reverse mode, to any order.
 """
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float, Int
 
 from driftline.linalg.backend import by_backend
+from driftline.linalg.linear_solve import linear_solve
 
 _back_substitute = by_backend("back_substitute")
 _forward_substitute = by_backend("forward_substitute")
@@ -51,11 +54,11 @@ def solve(
 
     See `docs/maths.md`, eqs. (9) and (11).
     """
-    return lax.custom_linear_solve(
+    return linear_solve(
         lambda vector: matvec(diag, upper, vector),
         rhs,
-        solve=lambda _, rhs: _back_substitute(diag, upper, rhs),
-        transpose_solve=lambda _, rhs: _forward_substitute(diag, upper, rhs),
+        solve=lambda rhs: _back_substitute(diag, upper, rhs),
+        transpose_solve=lambda rhs: _forward_substitute(diag, upper, rhs),
     )
 
 
@@ -63,11 +66,11 @@ def solve_transposed(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
 ) -> Float[Array, " T *shape"]:
     r"""Solve $B^\top x = r$ by forward substitution in O(T); arguments as in `solve`."""
-    return lax.custom_linear_solve(
+    return linear_solve(
         lambda vector: matvec_transposed(diag, upper, vector),
         rhs,
-        solve=lambda _, rhs: _forward_substitute(diag, upper, rhs),
-        transpose_solve=lambda _, rhs: _back_substitute(diag, upper, rhs),
+        solve=lambda rhs: _forward_substitute(diag, upper, rhs),
+        transpose_solve=lambda rhs: _back_substitute(diag, upper, rhs),
     )
 
 

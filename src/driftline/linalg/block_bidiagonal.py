@@ -5,12 +5,15 @@ above it are full, `upper` of shape (T-1, *batch, D, D). Vectors have shape (T, 
 follow the same rule as in `bidiagonal`.
 """
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float
 
 from driftline.linalg import small
 from driftline.linalg.backend import by_backend
+from driftline.linalg.linear_solve import linear_solve
 
 _back_recurrence = by_backend("block_back_recurrence")
 _forward_recurrence = by_backend("block_forward_recurrence")
@@ -49,11 +52,11 @@ def solve(
         rhs: Right-hand side $r$.
     """
     diag = jnp.triu(diag)
-    return lax.custom_linear_solve(
+    return linear_solve(
         lambda vector: matvec(diag, upper, vector),
         rhs,
-        solve=lambda _, rhs: _back_substitute(diag, upper, rhs),
-        transpose_solve=lambda _, rhs: _forward_substitute(diag, upper, rhs),
+        solve=lambda rhs: _back_substitute(diag, upper, rhs),
+        transpose_solve=lambda rhs: _forward_substitute(diag, upper, rhs),
     )
 
 
@@ -64,18 +67,17 @@ def solve_transposed(
 ) -> Float[Array, " T *batch D"]:
     r"""Solve $B^\top x = r$; arguments as in `solve`."""
     diag = jnp.triu(diag)
-    return lax.custom_linear_solve(
+    return linear_solve(
         lambda vector: matvec_transposed(diag, upper, vector),
         rhs,
-        solve=lambda _, rhs: _forward_substitute(diag, upper, rhs),
-        transpose_solve=lambda _, rhs: _back_substitute(diag, upper, rhs),
+        solve=lambda rhs: _forward_substitute(diag, upper, rhs),
+        transpose_solve=lambda rhs: _back_substitute(diag, upper, rhs),
     )
 
 
 def log_det(diag: Float[Array, " T *batch D D"]) -> Float[Array, " *batch"]:
     """The logarithm of |det B|, one for each matrix of the batch."""
-    pivots = jnp.diagonal(diag, axis1=-2, axis2=-1)
-    return jnp.sum(jnp.log(jnp.abs(pivots)), axis=(0, -1))
+    return jnp.sum(jnp.log(jnp.abs(small.diagonals(diag))), axis=(0, -1))
 
 
 def gains(
@@ -85,12 +87,20 @@ def gains(
     return small.solve_upper(diag[:-1], upper)
 
 
-def _back_substitute(diag, upper, rhs):
+def _back_substitute(
+    diag: Float[Array, " T *batch D D"],
+    upper: Float[Array, " T-1 *batch D D"],
+    rhs: Float[Array, " T *batch D"],
+) -> Float[Array, " T *batch D"]:
     inputs = small.solve_upper(diag, rhs[..., None])[..., 0]
     return _back_recurrence(gains(diag, upper), inputs)
 
 
-def _forward_substitute(diag, upper, rhs):
+def _forward_substitute(
+    diag: Float[Array, " T *batch D D"],
+    upper: Float[Array, " T-1 *batch D D"],
+    rhs: Float[Array, " T *batch D"],
+) -> Float[Array, " T *batch D"]:
     # With h = N^T x the recursion N_t^T x_t + W_{t-1}^T x_{t-1} = r_t is h_t + G_{t-1}^T h_{t-1} = r_t.
     half = _forward_recurrence(gains(diag, upper), rhs)
     return small.solve_upper_transposed(diag, half[..., None])[..., 0]

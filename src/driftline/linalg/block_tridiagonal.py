@@ -5,17 +5,22 @@ r"""Symmetric block tridiagonal matrices: product, Cholesky factor, and the band
 (`docs/maths.md`, section 5): O(T D³) time, O(T D²) memory.
 """
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import jax
 import jax.numpy as jnp
-from jax import lax
 from jaxtyping import Array, Float, Int
 
 from driftline.linalg import block_bidiagonal, small
 from driftline.linalg.backend import by_backend
+from driftline.linalg.linear_solve import linear_solve
 
 _eliminate = by_backend("block_pivots")
 _back_congruence = by_backend("back_congruence")
 _forward_congruence = by_backend("forward_congruence")
+
+Bands = tuple[Array, Array]  # diagonal and off-diagonal blocks
 
 
 def matvec(
@@ -46,7 +51,7 @@ def pivots(
 
 
 @pivots.defjvp
-def _pivots_jvp(primals, tangents):
+def _pivots_jvp(primals: Bands, tangents: Bands) -> tuple[Array, Array]:
     # δP_t - G^T δP_{t-1} G = δD_t - δE^T G - G^T δE with G = P_{t-1}^{-1} E (eq. 20).
     (diag, off), (diag_dot, off_dot) = primals, tangents
     result = pivots(diag, off)
@@ -101,27 +106,35 @@ def marginal_factor(
     return factor, -factor[:-1] @ slopes
 
 
-def _back_operator(gain, blocks):
+def _back_operator(
+    gain: Float[Array, " K *batch D D"], blocks: Float[Array, " K+1 *batch D D"]
+) -> Float[Array, " K+1 *batch D D"]:
     return blocks.at[:-1].add(-gain @ blocks[1:] @ gain.mT)
 
 
-def _forward_operator(gain, blocks):
+def _forward_operator(
+    gain: Float[Array, " K *batch D D"], blocks: Float[Array, " K+1 *batch D D"]
+) -> Float[Array, " K+1 *batch D D"]:
     return blocks.at[1:].add(-gain.mT @ blocks[:-1] @ gain)
 
 
-def _solve_back_congruence(gain, inputs):
-    return lax.custom_linear_solve(
+def _solve_back_congruence(
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D D"]
+) -> Float[Array, " K+1 *batch D D"]:
+    return linear_solve(
         lambda blocks: _back_operator(gain, blocks),
         inputs,
-        solve=lambda _, inputs: _back_congruence(gain, inputs),
-        transpose_solve=lambda _, inputs: _forward_congruence(gain, inputs),
+        solve=lambda inputs: _back_congruence(gain, inputs),
+        transpose_solve=lambda inputs: _forward_congruence(gain, inputs),
     )
 
 
-def _solve_forward_congruence(gain, inputs):
-    return lax.custom_linear_solve(
+def _solve_forward_congruence(
+    gain: Float[Array, " K *batch D D"], inputs: Float[Array, " K+1 *batch D D"]
+) -> Float[Array, " K+1 *batch D D"]:
+    return linear_solve(
         lambda blocks: _forward_operator(gain, blocks),
         inputs,
-        solve=lambda _, inputs: _forward_congruence(gain, inputs),
-        transpose_solve=lambda _, inputs: _back_congruence(gain, inputs),
+        solve=lambda inputs: _forward_congruence(gain, inputs),
+        transpose_solve=lambda inputs: _back_congruence(gain, inputs),
     )

@@ -1,5 +1,8 @@
 """The full matrices behind the bands, O(T²) and more: for debugging, for small problems and for tests."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import jax.numpy as jnp
 from jaxtyping import Array, Float
 
@@ -25,7 +28,7 @@ def block_tridiagonal(diag: Float[Array, " T D D"], off: Float[Array, " T-1 D D"
     return _assemble(diag, jnp.zeros_like(off)) + above + above.T
 
 
-def _assemble(diag, upper):
+def _assemble(diag: Float[Array, " T D D"], upper: Float[Array, " T-1 D D"]) -> Float[Array, " N N"]:
     num_steps, dim = diag.shape[:2]
     blocks = jnp.zeros((num_steps, dim, num_steps, dim), diag.dtype)
     steps = jnp.arange(num_steps)

@@ -1,10 +1,17 @@
 """The functions of `sequential` by associative scans: depth O(log T), for backends with many lanes."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import jax.numpy as jnp
 from jax import lax
 from jaxtyping import Array, Float
 
 from driftline.linalg import small
+
+Affine = tuple[Array, Array]  # slope and shift
+Ratio = tuple[Array, Array, Array]  # a, b and c of x -> (a x + b) / (c x + 1)
+Form = tuple[Array, Array, Array]  # a, b and c of [[a, b], [b^T, c]], on the two border steps of a segment
 
 
 def back_substitute(
@@ -81,40 +88,44 @@ def block_pivots(
     return right
 
 
-def _append_zero(gain, like):
+def _append_zero(
+    gain: Float[Array, " K *batch D D"], like: Float[Array, " K+1 *batch D"]
+) -> Float[Array, " K+1 *batch D D"]:
     zero = jnp.zeros((1, *like.shape[1:], like.shape[-1]), like.dtype)
     return jnp.concatenate([gain, zero])
 
 
-def _prepend_zero(gain, like):
+def _prepend_zero(
+    gain: Float[Array, " K *batch D D"], like: Float[Array, " K+1 *batch D"]
+) -> Float[Array, " K+1 *batch D D"]:
     zero = jnp.zeros((1, *like.shape[1:], like.shape[-1]), like.dtype)
     return jnp.concatenate([zero, gain])
 
 
-def _compose_affine(first, then):
+def _compose_affine(first: Affine, then: Affine) -> Affine:
     (slope, shift), (next_slope, next_shift) = first, then
     return next_slope * slope, next_slope * shift + next_shift
 
 
-def _compose_block_affine(first, then):
+def _compose_block_affine(first: Affine, then: Affine) -> Affine:
     (slope, shift), (next_slope, next_shift) = first, then
     moved = jnp.einsum("...ij,...j->...i", next_slope, shift)
     return next_slope @ slope, moved + next_shift
 
 
-def _compose_congruence(first, then):
+def _compose_congruence(first: Affine, then: Affine) -> Affine:
     (slope, shift), (next_slope, next_shift) = first, then
     return next_slope @ slope, next_slope @ shift @ next_slope.mT + next_shift
 
 
-def _compose_ratios(first, then):
+def _compose_ratios(first: Ratio, then: Ratio) -> Ratio:
     """Compose maps x -> (a x + b) / (c x + 1); with positive numbers only, so that nothing cancels."""
     (a, b, c), (next_a, next_b, next_c) = first, then
     scale = 1.0 / (next_c * b + 1.0)
     return (next_a * a + next_b * c) * scale, (next_a * b + next_b) * scale, (next_c * a + c) * scale
 
 
-def _eliminate_shared(left, right):
+def _eliminate_shared(left: Form, right: Form) -> Form:
     """Merge two quadratic forms that share a step by eliminating it (a Schur complement).
 
     A segment of the chain is the form [[a, b], [b, c]] on its two border steps. The first element has no
@@ -125,7 +136,7 @@ def _eliminate_shared(left, right):
     return a - b * b / shared, -b * next_b / shared, next_c - next_b * next_b / shared
 
 
-def _eliminate_shared_block(left, right):
+def _eliminate_shared_block(left: Form, right: Form) -> Form:
     """`_eliminate_shared` for matrix-valued forms [[a, b], [b^T, c]]."""
     (a, b, c), (next_a, next_b, next_c) = left, right
     shared = c + next_a

@@ -6,7 +6,12 @@ A chain alone has loops of its own, since it waits for every value (`benchmarks/
 Derivatives do not live here: see `bidiagonal`, `tridiagonal` and their block versions.
 """
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import functools
+from collections.abc import Callable, Sequence
+from typing import cast
 
 import jax
 import jax.numpy as jnp
@@ -21,6 +26,9 @@ from driftline.linalg import small
 # tests look at what it compiled. In double precision eight would be no faster.
 BYTES_PER_TURN = 32
 
+State = tuple[Array, Array]  # the value of the last step, and the array that all values are written into
+Row = tuple[Array, Array]  # the gain and the input of one step
+
 
 def back_substitute(
     diag: Float[Array, " T *shape"], upper: Float[Array, " T-1 *shape"], rhs: Float[Array, " T *shape"]
@@ -30,7 +38,7 @@ def back_substitute(
         return _back_chain(diag.ravel(), upper.ravel(), rhs.ravel()).reshape(rhs.shape)
     last = len(rhs) - 1
 
-    def step(i, state):
+    def step(i: Array, state: State) -> State:
         value, solution = state
         t = last - 1 - i
         value = (rhs[t] - upper[t] * value) / diag[t]
@@ -46,7 +54,7 @@ def forward_substitute(
     if rhs.size == len(rhs):
         return _forward_chain(diag.ravel(), upper.ravel(), rhs.ravel()).reshape(rhs.shape)
 
-    def step(i, state):
+    def step(i: Array, state: State) -> State:
         value, solution = state
         value = (rhs[i + 1] - upper[i] * value) / diag[i + 1]
         return value, solution.at[i + 1].set(value)
@@ -57,7 +65,7 @@ def forward_substitute(
 def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) -> Float[Array, " T *shape"]:
     """Pivots $p_t = d_t - e_{t-1}^2 / p_{t-1}$ of Gaussian elimination on a tridiagonal matrix."""
 
-    def step(i, state):
+    def step(i: Array, state: State) -> State:
         pivot, result = state
         pivot = diag[i + 1] - off[i] * off[i] / pivot
         return pivot, result.at[i + 1].set(pivot)
@@ -70,7 +78,7 @@ def pivot_gains(
 ) -> Float[Array, " T *shape"]:
     r"""By how much pivots of $B^\top B$ rise with $h$ added: $g_{t+1} = h + \omega^2 g / (\nu^2 + g)$."""
 
-    def step(i, state):
+    def step(i: Array, state: State) -> State:
         gain, result = state
         gain = added[i + 1] + upper[i] * upper[i] * (gain / (diag[i] * diag[i] + gain))
         return gain, result.at[i + 1].set(gain)
@@ -78,15 +86,28 @@ def pivot_gains(
     return _loop(len(upper), step, added[0], 0, added)
 
 
-def _loop(num_steps, step, first, place, like):
+def _loop(
+    num_steps: int,
+    step: Callable[[Array, State], State],
+    first: Float[Array, "*shape"],
+    place: int,
+    like: Float[Array, " T *shape"],
+) -> Float[Array, " T *shape"]:
     """Run a recurrence from its first value, writing every value into an array like `like`."""
     solution = jnp.zeros_like(like).at[place].set(first)
     if num_steps == 0:
         return solution
-    return lax.fori_loop(0, num_steps, step, (first, solution))[1]
+    return cast(State, lax.fori_loop(0, num_steps, step, (first, solution)))[1]
 
 
-def _chain(diag, upper, rhs, *, forward, rows=None):
+def _chain(
+    diag: Float[Array, " T"],
+    upper: Float[Array, " T-1"],
+    rhs: Float[Array, " T"],
+    *,
+    forward: bool,
+    rows: int | None = None,
+) -> Float[Array, " T"]:
     """Substitution along one chain, several rows in each turn of the loop.
 
     Every row waits for the value of the row before, so that nothing but a product and a difference may come
@@ -96,7 +117,7 @@ def _chain(diag, upper, rhs, *, forward, rows=None):
     rows = rows or BYTES_PER_TURN // rhs.dtype.itemsize
     num_rows, first = len(rhs) - 1, 0 if forward else len(rhs) - 1
 
-    def turn(done, size, state):
+    def turn(done: Array | int, size: int, state: State) -> State:
         value, solution = state
         start = done + 1 if forward else num_rows - done - size
         divisors = lax.dynamic_slice_in_dim(diag, start, size)
@@ -107,15 +128,18 @@ def _chain(diag, upper, rhs, *, forward, rows=None):
             values[row] = value = inputs[row] - gains[row] * value
         return value, lax.dynamic_update_slice_in_dim(solution, jnp.stack(values), start, 0)
 
+    def full_turn(i: Array, state: State) -> State:
+        return turn(i * rows, rows, state)
+
     value = rhs[first] / diag[first]
-    state = value, rhs.at[first].set(value)
+    state: State = value, rhs.at[first].set(value)
     turns, left = divmod(num_rows, rows)
     if turns:
-        state = lax.fori_loop(0, turns, lambda i, state: turn(i * rows, rows, state), state)
+        state = cast(State, lax.fori_loop(0, turns, full_turn, state))
     return turn(turns * rows, left, state)[1] if left else state[1]
 
 
-def _chain_or_chains(*, forward):
+def _chain_or_chains(*, forward: bool) -> Callable[[Array, Array, Array], Array]:
     """Several rows a turn for one chain, and one row a turn when `vmap` makes it one of many.
 
     Many chains wait together, and several rows of them are more than XLA compiles into one loop on a CPU:
@@ -124,7 +148,7 @@ def _chain_or_chains(*, forward):
     alone = custom_vmap(functools.partial(_chain, forward=forward))
 
     @alone.def_vmap
-    def among_others(_, batched, *arrays):
+    def among_others(_: int, batched: Sequence[bool], *arrays: Array) -> tuple[Array, bool]:
         axes = [0 if many else None for many in batched]
         return jax.vmap(functools.partial(_chain, forward=forward, rows=1), axes)(*arrays), True
 
@@ -139,7 +163,7 @@ def block_back_recurrence(
 ) -> Float[Array, " K+1 *batch D"]:
     """Solve $x_t + G_t x_{t+1} = u_t$ from the last step to the first."""
 
-    def step(value, row):
+    def step(value: Array, row: Row) -> State:
         gain, inputs = row
         value = inputs - jnp.einsum("...ij,...j->...i", gain, value)
         return value, value
@@ -154,7 +178,7 @@ def block_forward_recurrence(
 ) -> Float[Array, " K+1 *batch D"]:
     r"""Solve $x_t + G_{t-1}^\top x_{t-1} = u_t$ from the first step to the last."""
 
-    def step(value, row):
+    def step(value: Array, row: Row) -> State:
         gain, inputs = row
         value = inputs - jnp.einsum("...ji,...j->...i", gain, value)
         return value, value
@@ -169,7 +193,7 @@ def back_congruence(
 ) -> Float[Array, " K+1 *batch D D"]:
     r"""Solve $X_t - G_t X_{t+1} G_t^\top = Q_t$ from the last step to the first."""
 
-    def step(value, row):
+    def step(value: Array, row: Row) -> State:
         gain, inputs = row
         value = inputs + gain @ value @ gain.mT
         return value, value
@@ -184,7 +208,7 @@ def forward_congruence(
 ) -> Float[Array, " K+1 *batch D D"]:
     r"""Solve $X_t - G_{t-1}^\top X_{t-1} G_{t-1} = Q_t$ from the first step to the last."""
 
-    def step(value, row):
+    def step(value: Array, row: Row) -> State:
         gain, inputs = row
         value = inputs + gain.mT @ value @ gain
         return value, value
@@ -199,7 +223,7 @@ def block_pivots(
 ) -> Float[Array, " T *batch D D"]:
     r"""Pivots $P_t = D_t - E_{t-1}^\top P_{t-1}^{-1} E_{t-1}$ of block elimination."""
 
-    def step(pivot, row):
+    def step(pivot: Array, row: Row) -> State:
         diag, off = row
         half = small.solve_upper_transposed(small.cholesky(pivot).mT, off)
         pivot = diag - half.mT @ half

@@ -5,7 +5,11 @@ LAPACK's batched kernels can hang inside XLA's CPU runtime when two of them run 
 matrices are treated together, so XLA compiles everything to its own vector code.
 """
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import math
+from typing import cast
 
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -13,7 +17,8 @@ from jaxtyping import Array, Float
 
 def cholesky(matrices: Float[Array, "*batch D D"]) -> Float[Array, "*batch D D"]:
     """Lower Cholesky factors; NaN where a matrix is not positive definite. Reads the lower triangles only."""
-    rest, columns = matrices, []
+    rest = matrices
+    columns: list[Array] = []
     for place in range(matrices.shape[-1]):
         column = rest[..., :, 0] / jnp.sqrt(rest[..., :1, 0])
         columns.append(_below(column, place))
@@ -25,7 +30,7 @@ def solve_upper(
     factors: Float[Array, "*batch D D"], rhs: Float[Array, "*batch D K"]
 ) -> Float[Array, "*batch D K"]:
     """Solve $N x = r$ for upper triangular matrices; entries below their diagonals are ignored."""
-    rows = []
+    rows: list[Array] = []
     for row in reversed(range(factors.shape[-1])):
         value = rhs[..., row, :] / factors[..., row, row, None]
         rhs = rhs[..., :row, :] - factors[..., :row, row, None] * value[..., None, :]
@@ -37,7 +42,7 @@ def solve_upper_transposed(
     factors: Float[Array, "*batch D D"], rhs: Float[Array, "*batch D K"]
 ) -> Float[Array, "*batch D K"]:
     r"""Solve $N^\top x = r$ for upper triangular matrices; entries below their diagonals are ignored."""
-    rows = []
+    rows: list[Array] = []
     for row in range(factors.shape[-1]):
         value = rhs[..., 0, :] / factors[..., row, row, None]
         rhs = rhs[..., 1:, :] - factors[..., row, row + 1 :, None] * value[..., None, :]
@@ -53,7 +58,12 @@ def solve_positive(
     return solve_upper(factors, solve_upper_transposed(factors, rhs))
 
 
-def _below(column, num_zeros):
+def diagonals(matrices: Float[Array, "*batch D D"]) -> Float[Array, "*batch D"]:
+    """The diagonals of the matrices."""
+    return cast(Array, jnp.diagonal(matrices, axis1=-2, axis2=-1))
+
+
+def _below(column: Float[Array, "*batch K"], num_zeros: int) -> Float[Array, "*batch D"]:
     padding = [(0, 0)] * (column.ndim - 1) + [(num_zeros, 0)]
     return jnp.pad(column, padding)
 

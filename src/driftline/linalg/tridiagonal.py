@@ -4,6 +4,9 @@ A matrix is its diagonal `diag` (T, *shape) and its off-diagonal `off` (T-1, *sh
 again a bidiagonal solve (`docs/maths.md`, section 4), so all of them take O(T) time and memory.
 """
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import jax
 import jax.numpy as jnp
 from jaxtyping import Array, Float
@@ -13,6 +16,8 @@ from driftline.linalg.backend import by_backend
 
 _eliminate = by_backend("pivots")
 _raise_pivots = by_backend("pivot_gains")
+
+Bands = tuple[Array, Array]  # diagonal and off-diagonal
 
 
 def matvec(
@@ -42,7 +47,7 @@ def pivots(diag: Float[Array, " T *shape"], off: Float[Array, " T-1 *shape"]) ->
 
 
 @pivots.defjvp
-def _pivots_jvp(primals, tangents):
+def _pivots_jvp(primals: Bands, tangents: Bands) -> tuple[Array, Array]:
     # The linearised recursion δp_t - (e/p)² δp_{t-1} = δd_t - 2 (e/p) δe is a bidiagonal system (eq. 16).
     (diag, off), (diag_dot, off_dot) = primals, tangents
     result = pivots(diag, off)

@@ -144,8 +144,8 @@ def predict(
         if numbers:  # from the fit at the means of the numbers, which is near those at other points
             near = newton.refit(model, observations, q)
             q = near.q if np.isfinite(float(near.elbo)) else q
-        asked, steps = np.unique(places[len(times) :], return_inverse=True)
-        fits = fit_points(model, observations, numbers, q, asked)
+        kept, steps = _kept_steps(places[len(times) :], len(observations.values))
+        fits = fit_points(model, observations, numbers, q, kept)
         fits, numbers, weights = _usable(fits, numbers, weights)
         _check(fits, weights)
         members = fits.q
@@ -154,6 +154,20 @@ def predict(
         new_times, np.asarray(mean), np.asarray(sd), model, numbers, weights, members, steps,
         None if quantiles is None else np.asarray(quantiles),
     )  # fmt: skip
+
+
+def _kept_steps(asked: np.ndarray, num_steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """The steps of which fits are kept, in order, and where among them those lie that were asked for.
+
+    At least two, as there are in any padded series: arrays over the gaps between them are then not empty.
+    """
+    kept, steps = np.unique(asked, return_inverse=True)
+    if len(kept) > 1:
+        return kept, steps
+    (step,) = kept
+    if step + 1 < num_steps:
+        return np.array([step, step + 1]), steps
+    return np.array([step - 1, step]), steps + 1
 
 
 def _usable(fits, numbers, weights):

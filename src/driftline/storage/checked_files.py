@@ -12,9 +12,9 @@ import math
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -29,7 +29,27 @@ UNREADABLE = (  # what comes of bytes that are not those that were written
 KINDS = "biuf"  # the array kinds that are written and accepted: booleans and numbers
 
 
-def write(path: str | os.PathLike, kind: FileKind, arrays: dict[str, np.ndarray], facts: Any) -> None:
+class OpenFile(Protocol):
+    """An open file of safetensors."""
+
+    def keys(self) -> list[str]:
+        """Names of its arrays."""
+        ...
+
+    def get_tensor(self, name: str) -> np.ndarray:
+        """One of them."""
+        ...
+
+    def metadata(self) -> dict[str, str] | None:
+        """What it says of itself."""
+        ...
+
+
+# With the types that safetensors does not give.
+_open = cast(Callable[..., contextlib.AbstractContextManager[OpenFile]], safe_open)
+
+
+def write(path: str | os.PathLike[str], kind: FileKind, arrays: dict[str, np.ndarray], facts: Any) -> None:
     """Write arrays and facts to a file; a reader sees the old file or the new one, never a half.
 
     Args:
@@ -50,7 +70,7 @@ def write(path: str | os.PathLike, kind: FileKind, arrays: dict[str, np.ndarray]
         file.write(content)
 
 
-def read(path: str | os.PathLike, kind: FileKind) -> tuple[dict[str, np.ndarray], Any]:
+def read(path: str | os.PathLike[str], kind: FileKind) -> tuple[dict[str, np.ndarray], Any]:
     """Read and verify a file written by `write`; returns its arrays and its facts."""
     path = Path(path)
     if not path.is_file():
@@ -68,10 +88,10 @@ def read(path: str | os.PathLike, kind: FileKind) -> tuple[dict[str, np.ndarray]
         raise ValueError(f"{path} is damaged: {error}; make it again") from error
 
 
-def kind_of(path: str | os.PathLike) -> str | None:
+def kind_of(path: str | os.PathLike[str]) -> str | None:
     """The kind that a file says it is; None if it says nothing, for whoever reads it to complain."""
     try:
-        with safe_open(path, framework="numpy") as file:
+        with _open(path, framework="numpy") as file:
             found = _metadata(file).get("format")
     except (OSError, *UNREADABLE):
         return None
@@ -95,7 +115,7 @@ def _finite(text: str) -> float:
 
 def _opened(path: Path, form: str) -> tuple[dict[str, Any], dict[str, np.ndarray] | None]:
     """The metadata of a file and its arrays; None in their place if it has another format."""
-    with safe_open(path, framework="numpy") as file:
+    with _open(path, framework="numpy") as file:
         metadata = _metadata(file)
         if metadata.get("format") != form:
             return metadata, None
@@ -106,18 +126,18 @@ def _opened(path: Path, form: str) -> tuple[dict[str, Any], dict[str, np.ndarray
     return metadata, arrays
 
 
-def _little_endian(array) -> np.ndarray:
+def _little_endian(array: np.ndarray) -> np.ndarray:
     """The array as safetensors stores it, so that the checksum is that of what will be read."""
     array = np.asarray(array, order="C")
     return array.astype(array.dtype.newbyteorder("<"), order="C", copy=False)
 
 
-def _metadata(file) -> dict[str, Any]:
+def _metadata(file: OpenFile) -> dict[str, Any]:
     try:
         metadata = parsed((file.metadata() or {}).get(ENTRY, "{}"))
     except ValueError:
         return {}
-    return metadata if isinstance(metadata, dict) else {}
+    return cast(dict[str, Any], metadata) if isinstance(metadata, dict) else {}
 
 
 def _digest(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
@@ -129,7 +149,7 @@ def _digest(metadata: dict[str, Any], arrays: dict[str, np.ndarray]) -> str:
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path) -> Generator[BinaryIO]:
     """A file to write in; it takes the place of `path` once all is written, and is gone if that fails.
 
     Links are followed: they stay, and what they lead to is replaced. A file that was there leaves its

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Iterator
 from io import BufferedReader
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -30,7 +30,15 @@ NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 Inspect = Callable[[str, np.ndarray], None]
 
 
-def write(path: str | os.PathLike, kind: FileKind, arrays: dict[str, np.ndarray], facts: Any) -> None:
+class Entry(TypedDict):
+    """What the header says of an array."""
+
+    dtype: str
+    shape: list[int]
+    data_offsets: list[int]
+
+
+def write(path: str | os.PathLike[str], kind: FileKind, arrays: dict[str, np.ndarray], facts: Any) -> None:
     """Write arrays and facts; a reader sees the old file or the new one, never a half.
 
     Args:
@@ -49,7 +57,7 @@ def write(path: str | os.PathLike, kind: FileKind, arrays: dict[str, np.ndarray]
     }
     metadata = kind.metadata(json.dumps(facts, sort_keys=True, allow_nan=False))
     metadata["arrays"] = {name: _digest(array) for name, array in arrays.items()}
-    header = {"__metadata__": {ENTRY: ""}} | _entries(arrays)
+    header: dict[str, Any] = {"__metadata__": {ENTRY: ""}} | _entries(arrays)
     metadata["sha256"] = _signature(metadata, header)
     header["__metadata__"][ENTRY] = json.dumps(metadata, sort_keys=True)
     encoded = _encoded(header)
@@ -61,7 +69,7 @@ def write(path: str | os.PathLike, kind: FileKind, arrays: dict[str, np.ndarray]
 
 
 def read(
-    path: str | os.PathLike, kind: FileKind, *, verify: bool = True, inspect: Inspect | None = None
+    path: str | os.PathLike[str], kind: FileKind, *, verify: bool = True, inspect: Inspect | None = None
 ) -> tuple[dict[str, np.ndarray], Any]:
     """Open a file written by `write`; returns its arrays, mapped and read-only, and its facts.
 
@@ -91,7 +99,13 @@ def read(
             raise ValueError(f"{path} is damaged: {error}; make it again") from error
 
 
-def _verify(file, begin, entries, digests, inspect):
+def _verify(
+    file: BufferedReader,
+    begin: int,
+    entries: dict[str, Entry],
+    digests: dict[str, str],
+    inspect: Inspect | None,
+) -> None:
     _must(digests.keys() == entries.keys(), "its checksums are not those of its arrays")
     for name, entry in entries.items():
         file.seek(begin + entry["data_offsets"][0])
@@ -99,17 +113,18 @@ def _verify(file, begin, entries, digests, inspect):
         _must(found == digests[name], f"{name} does not match its checksum")
 
 
-def _mapped(file, begin, size, entries):
+def _mapped(file: BufferedReader, begin: int, size: int, entries: dict[str, Entry]) -> dict[str, np.ndarray]:
     whole = np.memmap(file, np.uint8, "r", begin, (size,)) if size else np.zeros(0, np.uint8)
-    arrays = {}
+    arrays: dict[str, np.ndarray] = {}
     for name, entry in entries.items():
         piece = np.asarray(whole[slice(*entry["data_offsets"])])
         arrays[name] = piece.view(DTYPES[entry["dtype"]]).reshape(entry["shape"])
     return arrays
 
 
-def _entries(arrays):
-    entries, end = {}, 0
+def _entries(arrays: dict[str, np.ndarray]) -> dict[str, Entry]:
+    entries: dict[str, Entry] = {}
+    end = 0
     for name, array in arrays.items():
         begin, end = end, end + array.nbytes
         entries[name] = {
@@ -120,12 +135,12 @@ def _entries(arrays):
     return entries
 
 
-def _encoded(header) -> bytes:
+def _encoded(header: dict[str, Any]) -> bytes:
     text = json.dumps(header, separators=(",", ":")).encode()
     return text + b" " * (-(len(text) + 8) % ALIGNMENT)
 
 
-def _signature(metadata, header) -> str:
+def _signature(metadata: dict[str, Any], header: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps([metadata, header], sort_keys=True).encode()).hexdigest()
 
 
@@ -137,7 +152,7 @@ def pieces(array: np.ndarray) -> Iterator[np.ndarray]:
         yield flat[begin : begin + step]
 
 
-def _digest(array) -> str:
+def _digest(array: np.ndarray) -> str:
     digest = hashlib.sha256()
     for piece in pieces(array):
         digest.update(piece.data)
@@ -163,7 +178,7 @@ def _header(file: BufferedReader) -> tuple[dict[str, Any], dict[str, Any], int]:
     return header, metadata, 8 + length
 
 
-def _check_layout(entries, available: int) -> int:
+def _check_layout(entries: dict[str, Entry], available: int) -> int:
     """Refuse arrays that overlap, leave gaps or do not fill the file; returns how many bytes they take."""
     end = 0
     for name, entry in entries.items():
@@ -176,7 +191,7 @@ def _check_layout(entries, available: int) -> int:
     return end
 
 
-def _verified(file: BufferedReader, name: str, entry, inspect: Inspect | None) -> str:
+def _verified(file: BufferedReader, name: str, entry: Entry, inspect: Inspect | None) -> str:
     # Read into one buffer instead of through the map, so that the file does not count as memory in use.
     digest, buffer = hashlib.sha256(), bytearray(PIECE)
     left = entry["data_offsets"][1] - entry["data_offsets"][0]
@@ -190,6 +205,6 @@ def _verified(file: BufferedReader, name: str, entry, inspect: Inspect | None) -
     return digest.hexdigest()
 
 
-def _must(holds, what):
+def _must(holds: object, what: str) -> None:
     if not holds:
         raise ValueError(what)
