@@ -233,7 +233,7 @@ def _built(arrays, facts):
     divergences, interrupted = facts["divergences"], facts["interrupted"]
     _must(type(divergences) is int and divergences >= 0, f"divergences is {divergences!r}")
     _must(type(interrupted) is bool, f"interrupted is {interrupted!r}")
-    elsewhere = facts["elsewhere"]
+    elsewhere = facts.get("elsewhere", 0.0)  # early files come from draws that did not look
     _must(type(elsewhere) is float and 0.0 <= elsewhere <= 1.0, f"elsewhere is {elsewhere!r}")
     model = None if facts["model"] is None else from_spec(facts["model"])
     if model is not None:

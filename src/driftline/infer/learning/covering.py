@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from driftline.infer.learning import cover_points
-from driftline.infer.learning.ascent import WIDTHS, Summits
+from driftline.infer.learning.ascent import Summits
 from driftline.infer.learning.heights import FEW_AT_A_TIME, known_heights
 from driftline.infer.learning.problem import LearningProblem
 from driftline.infer.skewed_marginals import is_tilted
@@ -18,6 +18,7 @@ MOST_ROUNDS = 6
 ENOUGH = 0.4  # effective share of points at which the rounds end
 MISSED = np.log(3.0)  # by which the weight of a point of a tail may exceed that of all points
 MOST_GAP = 5.0  # nats that the gap of a point may exceed that of the favoured points by
+SMALL = 0.005  # of their units: scales of numbers that axes go along first; points hardly change below
 TOO_FEW = 0.05  # effective share below which the posterior of the numbers is not to be trusted
 
 Heights = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]  # of points: bounds, and gaps to the evidence
@@ -60,7 +61,7 @@ def cover(summit: Summits, problem: LearningProblem, num_points: int) -> Round:
         return known_heights(raws, summit.best.q, problem)
 
     # First along numbers that may have any size: where others decide how wide they are, their tails are long.
-    scales = np.where(problem.layout.free(), summit.units / WIDTHS, summit.units)
+    scales = np.where(problem.layout.free(), SMALL, 1.0) * summit.units
     frame = cover_points.Frame.of(summit.raws, summit.covariances, scales, summit.units)
     bounds, gaps = heights(frame.center[None])
     usual_gap = float(gaps[0])
