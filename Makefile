@@ -11,7 +11,7 @@ QUICK := tests/families tests/linalg tests/models/test_observations.py tests/tes
 # made anew. What is no venv at all only loses the notes of what was installed.
 ifneq ($(wildcard $(VENV)/.),)
 ifneq ($(shell $(BIN)/python -c 'import pip' >/dev/null 2>&1 && echo runs),runs)
-$(info $(VENV) is broken and is made anew)
+$(info $(VENV) is broken and is made again)
 $(shell if [ -e $(VENV)/pyvenv.cfg ]; then rm -rf $(VENV); else rm -f $(BIN)/python $(VENV)/.has-*; fi)
 endif
 endif

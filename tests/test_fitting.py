@@ -24,7 +24,7 @@ MODEL = dl.Model(dl.RandomWalk(0.3), dl.Gaussian())
         (lambda: dl.fit(MODEL, [1.0], method="bbvi", tolerance=0), ValueError, "tolerance must be a finite"),
         (lambda: dl.fit(MODEL, [1.0], method="bbvi", learning_rate="a"), ValueError, "rate must be a finite"),
         (lambda: dl.fit(MODEL, [1.0], method=["bbvi"]), ValueError, r"unknown method \['bbvi'\]"),
-        (lambda: dl.fit(MODEL, [1.0], method="mean-field", structure="block"), ValueError, "leave that away"),
+        (lambda: dl.fit(MODEL, [1.0], method="mean-field", structure="block"), ValueError, "omit it"),
         (lambda: dl.fit(MODEL, [1.0], method="bbvi", seed=None), TypeError, "seed must be a whole number"),
         (lambda: dl.fit(MODEL, [1.0], times=[np.inf]), ValueError, "that of step 0 is inf"),
         (lambda: dl.fit(MODEL, [1.0], method="bbvi", estimator="x"), ValueError, "estimator must be"),

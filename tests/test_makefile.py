@@ -79,7 +79,7 @@ def test_a_broken_venv_is_made_anew(folder, harm):
         shutil.rmtree(folder / ".venv/bin")
     elif harm == "dangling":
         python.symlink_to(folder / "nowhere")
-    assert ".venv is broken and is made anew" in make(folder, "test")
+    assert ".venv is broken and is made again" in make(folder, "test")
     assert log(folder)[0] == "venv .venv"
 
 

@@ -135,7 +135,7 @@ def _settings(model, method, structure, seed, parameters, options):
         raise ValueError(f"unknown structure {structure!r}; choose one of {', '.join(STRUCTURES)}")
     if method == "mean-field" and structure not in (None, "chains"):
         raise ValueError(
-            f"method 'mean-field' couples nothing, so it has no structure={structure!r}; leave that away"
+            f"method 'mean-field' couples nothing, so it has no structure={structure!r}; omit it"
         )
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool):
         raise TypeError(f"seed must be a whole number, got {seed!r}")

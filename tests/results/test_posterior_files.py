@@ -46,8 +46,8 @@ BROKEN = {
     "elbo is no number": lambda a, f: f.update(elbo="high"),
     "elbo_error is negative": lambda a, f: f.update(elbo_error=-1.0),
     "converged is neither true nor false": lambda a, f: f.update(converged=1),
-    "iterations is no whole number": lambda a, f: f.update(iterations=2.5),
-    "the method is no text": lambda a, f: f.update(method=None),
+    "iterations is not a whole number": lambda a, f: f.update(iterations=2.5),
+    "the method is not text": lambda a, f: f.update(method=None),
     "weights of prior.scale sum to 2 instead of 1": lambda a, f: a.update(
         {f"weights of {SCALE}": 2 * a[f"weights of {SCALE}"]}
     ),
@@ -69,7 +69,7 @@ BROKEN = {
     "Poisson takes whole numbers": lambda a, f: f["model"].update(
         likelihood={"part": "Poisson", "arguments": {"exposure": 1.0}}
     ),
-    "the model is no object": lambda a, f: f.update(model=[]),
+    "the model is not an object": lambda a, f: f.update(model=[]),
 }
 
 

@@ -156,7 +156,7 @@ def test_files_keep_everything_but_drawing_anew(found, tmp_path):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(found, name))
     assert loaded.verdict == found.verdict
     np.testing.assert_array_equal(loaded.forecast(2).paths, found.forecast(2).paths)
-    with pytest.raises(ValueError, match="does not keep what drawing anew takes"):
+    with pytest.raises(ValueError, match="does not keep what sampling again needs"):
         loaded.at([2.0])
 
 

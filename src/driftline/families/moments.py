@@ -120,16 +120,16 @@ class ChainMoments(AbstractMoments):
         slope = self.between / sd[:-1]
         rest = jnp.sqrt(self.within[1:] - slope * slope)
 
-        def first(point):
+        def first(point: Array) -> Array:
             return (sd[0].reshape(-1) * point).reshape(shape)
 
-        def pairs(point):
+        def pairs(point: Array) -> tuple[Array, Array]:
             own, other = point[:dim].reshape(1, *shape), point[dim:].reshape(1, *shape)
             return sd[:-1] * own, slope * own + rest * other
 
         return first, pairs
 
-    def _products(self):
+    def _products(self) -> tuple[Array, Array]:
         return self.mean * self.mean, self.mean[:-1] * self.mean[1:]
 
 
@@ -173,24 +173,24 @@ class BlockMoments(AbstractMoments):
         shape, dim = self.mean.shape[1:], math.prod(self.mean.shape[1:])
         factor, joint = small.cholesky(self.within[0]), small.cholesky(self._of_pairs())
 
-        def first(point):
+        def first(point: Array) -> Array:
             return (factor @ point).reshape(shape)
 
-        def pairs(point):
+        def pairs(point: Array) -> tuple[Array, Array]:
             both = joint @ point
             return both[:, :dim].reshape(-1, *shape), both[:, dim:].reshape(-1, *shape)
 
         return first, pairs
 
-    def _of_pairs(self):
+    def _of_pairs(self) -> Array:
         """Joint covariances of neighbouring steps."""
         above = jnp.concatenate([self.within[:-1], self.between], axis=2)
         below = jnp.concatenate([self.between.mT, self.within[1:]], axis=2)
         return jnp.concatenate([above, below], axis=1)
 
-    def _products(self):
+    def _products(self) -> tuple[Array, Array]:
         flat = self.mean.reshape(len(self.mean), -1)
         return flat[:, :, None] * flat[:, None, :], flat[:-1, :, None] * flat[1:, None, :]
 
-    def _diagonals(self, blocks):
-        return jnp.diagonal(blocks, axis1=1, axis2=2).reshape(-1, *self.mean.shape[1:])
+    def _diagonals(self, blocks: Array) -> Array:
+        return small.diagonals(blocks).reshape(-1, *self.mean.shape[1:])

@@ -141,7 +141,7 @@ def beside(number: Any, path: Float[Array, " T *shape"]) -> Float[Array, "..."]:
 def check_counts(name: str, values: np.ndarray) -> None:
     """Refuse observations that are not counts."""
     wrong = (values < 0) | (values != np.floor(values))
-    refuse(values, wrong, f"{name} takes whole numbers from zero on; put NaN where nothing was observed")
+    refuse(values, wrong, f"{name} takes whole numbers, zero or above; put NaN where nothing was observed")
 
 
 def refuse(values: np.ndarray, wrong: np.ndarray, why: str) -> None:

@@ -1,6 +1,6 @@
 """Checks for what a model is built with.
 
-Every number is kept as a float64 array, so that changing it compiles nothing anew.
+Every number is kept as a float64 array, so that changing it does not trigger a new compilation.
 """
 
 import inspect
@@ -69,7 +69,7 @@ def shape_of(owner: str, shape: object) -> tuple[int, ...]:
 
 
 def numbers(owner: str, params: object) -> object:
-    """The numbers that a user's function takes, as arrays, so that changing them compiles nothing anew.
+    """The numbers that a user's function takes, as arrays, so that changing them does not trigger a new compilation.
 
     Args:
         owner: The class that takes them, for the error message.

@@ -21,7 +21,7 @@ class Likelihood(AbstractLikelihood):
             that step. Must return a single number.
         params: Numbers that the function takes as a last argument: one number, or dicts and lists of
             numbers. Each may be marked with `dl.learn`; `params={"noise": {"scale": dl.learn(1.0)}}` is
-            learnt as `likelihood.noise.scale`. Changing their values compiles nothing anew.
+            learnt as `likelihood.noise.scale`. Changing their values does not trigger a new compilation.
         elementwise: Say True if every element of the path has an observation of its own. The function is
             then called with single numbers, and single elements may be missing. Otherwise a step is
             either seen as a whole or missing as a whole.

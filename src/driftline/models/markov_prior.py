@@ -23,7 +23,7 @@ class MarkovPrior(AbstractStepwisePrior):
         shape: Shape of the path at one time, `()` for a scalar path.
         params: Numbers that both functions take as a last argument: one number, or dicts and lists of
             numbers. Each may be marked with `dl.learn`; `params={"rates": [dl.learn(1.0), 2.0]}` is learnt as
-            `prior.rates[0]`. Changing their values compiles nothing anew.
+            `prior.rates[0]`. Changing their values does not trigger a new compilation.
         start: Where inference begins: a number, or an array of shape `shape`.
         draw_initial: `draw_initial(key)` draws a first step; only `simulate` needs it.
         draw_transition: `draw_transition(key, z_prev, dt)` draws a next step; only `simulate` needs it.

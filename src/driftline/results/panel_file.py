@@ -102,7 +102,7 @@ def _check_model(model: Model | None, series: list[Series], groups: list[dict[st
     shapes = shapes_of(model)
     for place, number in (pair for group in groups for pair in group.items()):
         if shapes.get(place) != number.values.shape[1:]:
-            raise ValueError(f"the learnt number {place} is none of the model's, or has another shape")
+            raise ValueError(f"the learnt number {place} does not belong to the model, or has another shape")
 
 
 def _plain_name(name: Any) -> str | int:

@@ -145,7 +145,7 @@ class Posterior:
         return Judged(q, mean, sd, elbo, error, self.converged, model, observations, layout, points)
 
     def _start(self) -> AbstractBanded:
-        """A family with a band, from which the path can be fitted anew."""
+        """A family with a band, from which the path can be fitted again."""
         if isinstance(self.q, AbstractBanded):
             return self.q
         model, observations = self._known_model(), self._observations()
@@ -211,7 +211,7 @@ class Posterior:
         if self.model is None:
             raise ValueError(
                 "this posterior was loaded from a file, which does not keep functions, so its model is not "
-                "known; fit it anew for that"
+                "known; fit it again to use this"
             )
         return self.model
 
@@ -292,7 +292,7 @@ def load(path: str | os.PathLike) -> Posterior:
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise ValueError(
-            f"{os.fspath(path)} does not hold a sound posterior ({reason}); fit and save it anew"
+            f"{os.fspath(path)} does not hold a sound posterior ({reason}); fit and save it again"
         ) from error
 
 
@@ -338,4 +338,4 @@ def _check_built(post):
     shapes = shapes_of(post.model)
     for place, number in post.parameters.items():
         if shapes.get(place) != number.values.shape[1:]:
-            raise ValueError(f"the learnt number {place} is none of the model's, or has another shape")
+            raise ValueError(f"the learnt number {place} does not belong to the model, or has another shape")

@@ -25,8 +25,8 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         arrays: What is in the file.
         facts: What else is.
     """
-    _must(isinstance(facts, dict), "its facts are no object")
-    _must(facts["family"] in LEAVES, f"the family is {facts['family']!r}, which is none of {[*LEAVES]}")
+    _must(isinstance(facts, dict), "its facts are not an object")
+    _must(facts["family"] in LEAVES, f"the family is {facts['family']!r}, not one of {[*LEAVES]}")
     _check_facts(facts)
     _check_names(arrays, facts)
     _check_family(arrays, facts["family"])
@@ -42,15 +42,15 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
 
 def _check_facts(facts):
     for name in ("method", "message"):
-        _must(isinstance(facts[name], str), f"the {name} is no text")
+        _must(isinstance(facts[name], str), f"the {name} is not text")
     for name in ("elbo", "elbo_error"):
-        _must(_is_number(facts[name]), f"{name} is no number")
+        _must(_is_number(facts[name]), f"{name} is not a number")
     _must(facts["elbo_error"] >= 0, "elbo_error is negative")
     _must(isinstance(facts["converged"], bool), "converged is neither true nor false")
-    _must(_is_whole(facts["iterations"]) and facts["iterations"] >= 0, "iterations is no whole number")
-    _must(facts["model"] is None or isinstance(facts["model"], dict), "the model is no object")
+    _must(_is_whole(facts["iterations"]) and facts["iterations"] >= 0, "iterations is not a whole number")
+    _must(facts["model"] is None or isinstance(facts["model"], dict), "the model is not an object")
     places = facts["parameters"]
-    _must(isinstance(places, list) and all(isinstance(place, str) for place in places), "parameters are odd")
+    _must(isinstance(places, list) and all(isinstance(place, str) for place in places), "parameters is not a list of names")
     _must(len(set(places)) == len(places), "parameters repeat")
 
 
@@ -64,7 +64,7 @@ def _check_names(arrays, facts):
     others = sorted(arrays.keys() - wanted - history - {"quantiles"})
     _must(not others, f"it has {', '.join(others)}, which is not of a {family}")
     for name in sorted(history):
-        _must(arrays[name].ndim == 1 and arrays[name].dtype == np.float64, f"{name} is no list of numbers")
+        _must(arrays[name].ndim == 1 and arrays[name].dtype == np.float64, f"{name} is not a list of numbers")
 
 
 def _check_family(arrays, family):

@@ -143,14 +143,14 @@ class Refined:
             return DrawnPrediction.ahead(model, numbers, _flat(self.draws)[:, -1], gaps, ahead, jr.key(seed))
 
     def at(self, times: Any, *, seed: int = 0) -> DrawnPrediction:
-        """The path, and what would be observed of it, at any times; draws anew, with these times added."""
+        """The path, and what would be observed of it, at any times; sampled again, with these times added."""
         return self._again(asked_times.times_between(self._known_model(), self.times, times), seed)
 
     def _again(self, new_times, seed):
         if self.again is None:
             raise ValueError(
-                "this posterior was loaded from a file, which does not keep what drawing anew takes; "
-                "fit and refine it anew for that"
+                "this posterior was loaded from a file, which does not keep what sampling again needs; "
+                "fit and refine it again to use this"
             )
         return self.again(new_times, seed)
 
@@ -158,7 +158,7 @@ class Refined:
         if self.model is None:
             raise ValueError(
                 "this posterior was loaded from a file, which does not keep functions, so its model is not "
-                "known; fit and refine it anew for that"
+                "known; fit and refine it again to use this"
             )
         return self.model
 
@@ -212,7 +212,7 @@ def load(path: str | os.PathLike) -> Refined:
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
         reason = f"it has no {error}" if isinstance(error, KeyError) else error
         raise ValueError(
-            f"{os.fspath(path)} does not hold sound draws ({reason}); refine and save them anew"
+            f"{os.fspath(path)} does not hold sound draws ({reason}); refine and save them again"
         ) from error
 
 
@@ -227,9 +227,9 @@ def _built(arrays, facts):
     numbers = {place: arrays[f"draws of {place}"] for place in places}
     for name, array in {"the path": draws, **numbers}.items():
         usual = array.dtype == np.float64 and (np.abs(array) < LARGE).all()
-        _must(usual, f"a draw of {name} is no usual number")
+        _must(usual, f"a draw of {name} is not a finite number of ordinary size")
         _must(array.shape[:2] == draws.shape[:2], f"draws of {name} have shape {array.shape[:2]}")
-    _must(values.dtype == np.float64 and not np.isinf(values).any(), "a value is no number")
+    _must(values.dtype == np.float64 and not np.isinf(values).any(), "a value is not a number")
     divergences, interrupted = facts["divergences"], facts["interrupted"]
     _must(type(divergences) is int and divergences >= 0, f"divergences is {divergences!r}")
     _must(type(interrupted) is bool, f"interrupted is {interrupted!r}")
@@ -243,7 +243,7 @@ def _built(arrays, facts):
         shapes = shapes_of(model)
         for place, array in numbers.items():
             own = shapes.get(place) == array.shape[2:]
-            _must(own, f"the learnt number {place} is none of the model's, or has another shape")
+            _must(own, f"the learnt number {place} does not belong to the model, or has another shape")
     return Refined(draws, numbers, model, values, times, unit, divergences, interrupted, elsewhere=elsewhere)
 
 

@@ -178,7 +178,7 @@ def replacing(path: Path) -> Generator[BinaryIO]:
 
 
 def _mode_of(target: Path) -> int | None:
-    """Permissions of a file that is to be replaced; None if it is new. What is no file is left alone."""
+    """Permissions of a file that is to be replaced; None if it is new. Anything but a regular file is left alone."""
     try:
         found = os.stat(target).st_mode
     except FileNotFoundError:
@@ -186,7 +186,7 @@ def _mode_of(target: Path) -> int | None:
     if stat.S_ISDIR(found):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not stat.S_ISREG(found):
-        raise OSError(errno.EINVAL, "it is a device or a pipe, and no file")
+        raise OSError(errno.EINVAL, "it is a device or a pipe, not a file")
     return found & 0o777
 
 

@@ -259,7 +259,7 @@ def test_parts_that_do_not_agree_are_refused(counts, what, tmp_path):
     arrays = {name: array.copy() for name, array in arrays.items()}
     BROKEN[what](arrays)
     files.write(path, KIND, arrays, facts)
-    with pytest.raises(ValueError, match=rf"x\.counts does not hold sound counts \({what}.*\); count anew"):
+    with pytest.raises(ValueError, match=rf"x\.counts does not hold sound counts \({what}.*\); count again"):
         words.load_counts(path)
 
 

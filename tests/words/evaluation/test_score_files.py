@@ -49,7 +49,7 @@ def test_scores_that_do_not_hold_together_are_refused(what, tmp_path):
     _, facts = made(kind, path)
     SCORES[what](facts)
     kind.sealed(path, {}, facts)
-    with pytest.raises(ValueError, match=r"some\.json.*; write it anew") as caught:
+    with pytest.raises(ValueError, match=r"some\.json.*; write it again") as caught:
         kind.load(path)
     assert what in str(caught.value)
 
@@ -69,7 +69,7 @@ def test_states_of_fits_that_do_not_hold_together_are_refused(what, tmp_path):
     STATES[what](arrays, facts)
     kind.sealed(path, arrays, facts)
     with pytest.raises(
-        ValueError, match=r"some\.part does not hold the state of a fit .*begin anew"
+        ValueError, match=r"some\.part does not hold the state of a fit .*start again"
     ) as caught:
         kind.load(path)
     assert what in str(caught.value)

@@ -16,7 +16,7 @@ EPILOG = """\
 Words that changed with the probability asked for come first, by distance; then the rest, by probability.
 The distance is one less the cosine of the two vectors, with what all words share taken out: the posterior's
 median and its 90 % band, both zero for words that have rather not moved. --null shuffles the dates of the
-documents, fits anew, and tells how many of the words called changed are called by chance.
+documents, fits again, and tells how many of the words called changed are called by chance.
 
 examples:
   driftline words changed sotu.atlas --from 1900 --to 2000 --stop function-words.txt

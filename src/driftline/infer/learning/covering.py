@@ -113,7 +113,7 @@ def _in_rounds(
     problem: LearningProblem,
     num_points: int,
 ) -> Round:
-    """Points drawn around the centre, and anew around those that were found, until they cover it."""
+    """Points drawn around the centre, then again around those that were found, until they cover it."""
     width, rounds = reach.width, 0
     while True:
         rounds += 1
@@ -128,7 +128,7 @@ def _in_rounds(
         else:
             frame, width = _recentred(found, frame)
             reach = _seen_again(frame, reach, found)
-    how = f"{found.share:.0%} of {num_points} points effective" + (", a tail missed" if missed else "")
+    how = f"{found.share:.0%} of {num_points} points carry the weight" + (", a tail missed" if missed else "")
     return found._replace(covered=found.share >= TOO_FEW and not missed, how=how)
 
 

@@ -32,7 +32,7 @@ def mixed(
     Returns:
         The Gauss-Markov density with the moments of the mixture, and the quantiles of every step.
     """
-    size = FEW_AT_A_TIME  # always as many, since every other number would compile anew
+    size = FEW_AT_A_TIME  # always as many, since any other number would be compiled again
     missing = max(0, size - len(raws))
     raws = np.concatenate([raws, np.repeat(raws[-1:], missing, axis=0)])
     weights = np.append(weights, np.zeros(missing))

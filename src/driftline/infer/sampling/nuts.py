@@ -137,7 +137,7 @@ class _Run:
         return part
 
     def rescale(self, seen):
-        """Take centre and width of every coordinate from draws, and tune anew."""
+        """Take centre and width of every coordinate from draws, and tune again."""
         self._scale = _rescaled(seen)
         self._tuning = _tuning(float(jnp.exp(self._tuning.average)))
 

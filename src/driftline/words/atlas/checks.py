@@ -40,7 +40,7 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         arrays: What is in the file.
         facts: What else is.
     """
-    _must(isinstance(facts, dict), "its facts are no object")
+    _must(isinstance(facts, dict), "its facts are not an object")
     check_vocabulary(facts["vocabulary"])
     _check_facts(facts)
     _check_names(arrays, facts)
@@ -76,7 +76,7 @@ def _check_facts(facts):
     _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is no number")
     ended = facts.get("converged")
     _must(ended is None or isinstance(ended, bool), "converged is neither true nor false")
-    _must(isinstance(facts.get("message", ""), str), "the message is no text")
+    _must(isinstance(facts.get("message", ""), str), "the message is not text")
     _must(isinstance(facts.get("learnt", {}), dict), "what was learnt is no object")
 
 

@@ -26,7 +26,7 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         arrays: What is in the file.
         facts: What else is.
     """
-    _must(isinstance(facts, dict), "its facts are no object")
+    _must(isinstance(facts, dict), "its facts are not an object")
     check_vocabulary(facts["vocabulary"])
     num_dates, size = len(arrays["days"]), len(facts["vocabulary"])
     dtypes = DTYPES | ({PART_STEP: np.int32} if PART_STEP in arrays else {})
@@ -73,7 +73,7 @@ def _check_parts(arrays, num_dates, window):
 def check_vocabulary(vocabulary: Any) -> None:
     """Refuse what is no list of different words."""
     _must(isinstance(vocabulary, list) and len(vocabulary) > 0, "there is no list of words")
-    _must(all(isinstance(word, str) for word in vocabulary), "a word is no text")
+    _must(all(isinstance(word, str) for word in vocabulary), "a word is not text")
     _must(len(set(vocabulary)) == len(vocabulary), "words repeat")
 
 
@@ -88,7 +88,7 @@ def check_provenance(provenance: Any) -> None:
     _must(isinstance(provenance, dict), "the provenance is no object")
     for name in ("empty_documents", "num_skipped_files"):
         _must(_is_whole(provenance.get(name, 0), 0), f"{name} of the provenance is no whole number")
-    _must(isinstance(provenance.get("first_empty") or "", str), "first_empty of the provenance is no text")
+    _must(isinstance(provenance.get("first_empty") or "", str), "first_empty of the provenance is not text")
     for name, is_one in (("skipped_files", _is_text), ("shuffled", _is_whole), ("left_out", _is_whole)):
         many = provenance.get(name, [])
         _must(isinstance(many, list) and all(map(is_one, many)), f"{name} of the provenance is no list")

@@ -35,7 +35,7 @@ def evaluate(
 
     Args:
         counts: From `words.count`.
-        methods: Any of "sgi", "sgp", "dsg-f", "dsg-s", and "dsg-s-past": smoothing that is fitted anew for
+        methods: Any of "sgi", "sgp", "dsg-f", "dsg-s", and "dsg-s-past": smoothing that is fitted again for
             each held-out step, to the steps before it only, so that it solves the same task as filtering.
         dim: Dimension of the embeddings; as in `words.fit` if it is None.
         passes: Of some methods by name, as in `words.fit`: the most that each phase may take.
@@ -84,7 +84,7 @@ def _begin(counts, chosen, steps):
 def _go_on(path, now):
     """What has begun `now`, with the scores of a file of the same comparison; another one is refused."""
     before = Evaluation.load(path)
-    remedy = "begin anew without resume=True, in another place"
+    remedy = "start again without resume=True, in another place"
     if not before.made_from:
         raise ValueError(f"{os.fspath(path)} does not say what it was made from; {remedy}")
     differ = [f"{what} {then}, now {here}" for what, then, here in _beside(before, now) if then != here]

@@ -58,7 +58,7 @@ def _check_method(name, found, num_steps):
     scores = found["scores"]
     _must(isinstance(scores, list) and all(map(_is_number, scores)), f"scores of {name} are no numbers")
     _must(len(scores) == len(found["steps"]) > 0, f"steps and scores of {name} do not agree")
-    _must(_is_number(found["seconds"]) and found["seconds"] >= 0, f"seconds of {name} is no number")
+    _must(_is_number(found["seconds"]) and found["seconds"] >= 0, f"seconds of {name} is not a number")
 
 
 def _check_origin(made_from):
