@@ -69,7 +69,7 @@ def shape_of(owner: str, shape: object) -> tuple[int, ...]:
 
 
 def numbers(owner: str, params: object) -> object:
-    """The numbers that a user's function takes, as arrays, so that changing them does not trigger a new compilation.
+    """The numbers that a user's function takes, as arrays, so that new values do not recompile it.
 
     Args:
         owner: The class that takes them, for the error message.

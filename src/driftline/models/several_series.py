@@ -111,7 +111,9 @@ def observe_panel(
             f"Likelihood(function, elementwise=True); this one has shape {shape}; fit the series one by one"
         )
     if likelihood.has_arrays():
-        raise ValueError("a panel cannot use a likelihood with a number for every step; fit the series one by one")
+        raise ValueError(
+            "a panel cannot use a likelihood with a number for every step; fit the series one by one"
+        )
     longest = max(len(series.values) for series in panel)
     length = panel_length(longest)
     values = np.full((len(panel), length), np.nan)

@@ -51,7 +51,10 @@ def _check_facts(facts: dict[str, Any]) -> None:
     _must(isinstance(facts["shared"], bool), "shared is neither true nor false")
     _must(facts["model"] is None or isinstance(facts["model"], dict), "the model is not an object")
     places = facts["parameters"]
-    _must(isinstance(places, list) and all(isinstance(place, str) for place in places), "parameters is not a list of names")
+    _must(
+        isinstance(places, list) and all(isinstance(place, str) for place in places),
+        "parameters is not a list of names",
+    )
     _must(len(set(places)) == len(places), "parameters repeat")
     _must(bool(places) or not facts["shared"], "numbers are shared, but there are none")
 

@@ -50,7 +50,10 @@ def _check_facts(facts):
     _must(_is_whole(facts["iterations"]) and facts["iterations"] >= 0, "iterations is not a whole number")
     _must(facts["model"] is None or isinstance(facts["model"], dict), "the model is not an object")
     places = facts["parameters"]
-    _must(isinstance(places, list) and all(isinstance(place, str) for place in places), "parameters is not a list of names")
+    _must(
+        isinstance(places, list) and all(isinstance(place, str) for place in places),
+        "parameters is not a list of names",
+    )
     _must(len(set(places)) == len(places), "parameters repeat")
 
 

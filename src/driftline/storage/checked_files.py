@@ -178,7 +178,7 @@ def replacing(path: Path) -> Generator[BinaryIO]:
 
 
 def _mode_of(target: Path) -> int | None:
-    """Permissions of a file that is to be replaced; None if it is new. Anything but a regular file is left alone."""
+    """Permissions of a regular file that is to be replaced; None if it is new."""
     try:
         found = os.stat(target).st_mode
     except FileNotFoundError:

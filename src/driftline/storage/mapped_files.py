@@ -183,7 +183,10 @@ def _check_layout(entries: dict[str, Entry], available: int) -> int:
     end = 0
     for name, entry in entries.items():
         shape, (begin, stop) = entry["shape"], entry["data_offsets"]
-        _must(all(type(number) is int and number >= 0 for number in [*shape, begin, stop]), f"{name} has a malformed entry")
+        _must(
+            all(type(number) is int and number >= 0 for number in [*shape, begin, stop]),
+            f"{name} has a malformed entry",
+        )
         size = math.prod(shape) * np.dtype(DTYPES[entry["dtype"]]).itemsize
         _must(begin == end and stop == begin + size, f"{name} is not where it should be")
         end = stop

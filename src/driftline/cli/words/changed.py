@@ -29,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "changed",
         help="words that changed most between two dates",
-        description="Rank words by their change between two dates; with the probability that it is no noise.",
+        description="Rank words by their change between two dates, with the probability that it is not noise.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
