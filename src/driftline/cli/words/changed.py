@@ -29,7 +29,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "changed",
         help="words that changed most between two dates",
-        description="Rank words by their change between two dates, with the probability that it is not noise.",
+        description="Rank words by their change between two dates, with the probability of a real change.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
