@@ -280,3 +280,14 @@ def test_blocks_are_predicted_as_blocks():
     post = dl.fit(model, np.cos(0.32 * np.arange(20)), structure="block")
     ahead = post.forecast(1)
     np.testing.assert_allclose(ahead.mean[0], turn @ post.mean[-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("time", [-1.5, 2.5, 12.0])
+def test_a_single_time_is_predicted_as_it_is_among_others(time):
+    model = dl.Model(dl.OrnsteinUhlenbeck(0.0, 0.5, dl.learn(0.4, positive=True)), dl.Poisson())
+    post = dl.fit(model, [1, 0, 2, 3, 1, 4, 2, 0, 1, 1, 0, 2])
+    alone, among = post.at([time]), post.at([time, 7.25])
+    assert alone.mean.shape == (1,)
+    np.testing.assert_allclose(alone.mean[0], among.mean[0], atol=1e-6)
+    np.testing.assert_allclose(alone.sd[0], among.sd[0], rtol=1e-6)
+    assert alone.sample(3).shape == (3, 1)

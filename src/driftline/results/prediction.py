@@ -143,7 +143,7 @@ def predict(
         if numbers:  # from the fit at the means of the numbers, which is near those at other points
             near = newton.refit(model, observations, q)
             q = near.q if np.isfinite(float(near.elbo)) else q
-        asked, steps = np.unique(places[len(times) :], return_inverse=True)
+        asked, steps = _at_least_two(*np.unique(places[len(times) :], return_inverse=True))
         fits = fit_points(model, observations, numbers, q, asked)
         fits, numbers, weights = _usable(fits, numbers, weights)
         _check(fits, weights)
@@ -153,6 +153,18 @@ def predict(
         new_times, np.asarray(mean), np.asarray(sd), model, numbers, weights, members, steps,
         None if quantiles is None else np.asarray(quantiles),
     )  # fmt: skip
+
+
+def _at_least_two(asked, steps):
+    """The steps to keep and which of them are asked for; a lone one gets a neighbour.
+
+    The factor of a single step has no entry above its diagonal, and `jax.lax.map` takes no empty arrays.
+    """
+    if len(asked) > 1:
+        return asked, steps
+    return (
+        (asked[0] + np.array([0, 1]), steps) if asked[0] == 0 else (asked[0] + np.array([-1, 0]), steps + 1)
+    )
 
 
 def _usable(fits, numbers, weights):
