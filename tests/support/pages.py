@@ -4,7 +4,9 @@ import contextlib
 import io
 import math
 import re
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
@@ -56,3 +58,11 @@ def same(printed: str, shown: str) -> bool:
     numbers = [[float(number) for number in NUMBER.findall(text)] for text in texts]
     near = (math.isclose(a, b, rel_tol=0.02, abs_tol=0.02) for a, b in zip(*numbers, strict=False))
     return words[0] == words[1] and all(near)
+
+
+def run_as_module(page: str, name: str) -> ModuleType:
+    """Run all Python of a page as a module of its own, where files find the classes that it defines."""
+    module = sys.modules[name] = ModuleType(name)
+    for snippet in snippets((ROOT / "docs" / page).read_text(encoding="utf-8")):
+        exec(snippet.code, vars(module))
+    return module
