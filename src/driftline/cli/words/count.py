@@ -18,12 +18,12 @@ dates in their names or in a --table; each but Parquet may be packed with gzip o
 1850-12 or 1850-12-31; 1850.5 is the middle of 1850. - reads a table from standard input.
 
 examples:
-  driftline words count speeches.csv --date day --text speech --step year -o speeches.driftline
-  driftline words count letters/ --table letters.csv --join-days 7 -o letters.driftline
-  driftline words count eng-5gram-* --ngrams --years 1800 2008 --rank per-step -o books.driftline
-  zcat speeches.csv.gz | driftline words count - -o speeches.driftline
-  driftline words count news.jsonl --tokenise jieba:lcut --processes 4 -o news.driftline
-  driftline words count --sotu --end 2016 --join-days 7 -o sotu.driftline
+  driftline words count speeches.csv --date day --text speech --step year -o speeches.counts
+  driftline words count letters/ --table letters.csv --join-days 7 -o letters.counts
+  driftline words count eng-5gram-* --ngrams --years 1800 2008 --rank per-step -o books.counts
+  zcat speeches.csv.gz | driftline words count - -o speeches.counts
+  driftline words count news.jsonl --tokenise jieba:lcut --processes 4 -o news.counts
+  driftline words count --sotu --end 2016 --join-days 7 -o sotu.counts
 """
 OF_FILES = (
     "date",

@@ -21,8 +21,8 @@ Scores are saved whenever a method has finished. If Ctrl-C or a crash stops the 
 --resume runs them only.
 
 examples:
-  driftline words evaluate sotu.driftline --methods dsg-f dsg-s --dim 50 -o scores
-  driftline words evaluate sotu.driftline --methods dsg-f dsg-s --dim 50 -o scores --resume
+  driftline words evaluate sotu.counts --methods dsg-f dsg-s --dim 50 -o scores
+  driftline words evaluate sotu.counts --methods dsg-f dsg-s --dim 50 -o scores --resume
 """
 
 

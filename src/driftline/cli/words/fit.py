@@ -22,10 +22,10 @@ A fit saves its state to a checkpoint now and then, and when Ctrl-C or SIGTERM s
 without the interruption.
 
 examples:
-  driftline words fit sotu.driftline -o sotu.atlas
-  driftline words fit tweets.driftline --drift 1 --dim 50 -o tweets.atlas
-  driftline words fit sotu.driftline -o sotu.atlas --resume
-  driftline words fit notes.driftline -o notes.atlas --seeds 3
+  driftline words fit sotu.counts -o sotu.atlas
+  driftline words fit tweets.counts --drift 1 --dim 50 -o tweets.atlas
+  driftline words fit sotu.counts -o sotu.atlas --resume
+  driftline words fit notes.counts -o notes.atlas --seeds 3
 """
 
 

@@ -180,24 +180,35 @@ class Atlas:
         )
 
     def neighbors(
-        self, word: str, when: Any, n: int = 10, *, min_count: int = 1, window: int = WINDOW
+        self,
+        word: str,
+        when: Any,
+        n: int = 10,
+        *,
+        like: Any = None,
+        min_count: int = 1,
+        window: int = WINDOW,
     ) -> Neighbors:
         """The words closest to a word at a date, at which it needs a vector that is not zero.
+
+        What was "computer" in 1900? `atlas.neighbors("computer", 1900, like=2000)`.
 
         Args:
             word: A word.
             when: A date, a year or text.
             n: How many.
+            like: Another date, to take the word as it was then.
             min_count: Words that occur less often around the date are left out: where a word does not occur,
                 its vector says what its next occurrences do, not what it was.
             window: How many steps on either side are around the date.
         """
-        return self.counterparts(word, when, when, n, min_count=min_count, window=window)
+        at = when if like is None else like
+        return self.counterparts(word, at, when, n, min_count=min_count, window=window)
 
     def counterparts(
         self, word: str, at: Any, when: Any, n: int = 10, *, min_count: int = 1, window: int = WINDOW
     ) -> Neighbors:
-        """The words that at one date are closest to what a word was at another.
+        """The words that at one date are closest to what a word was at another: `neighbors` with `like=at`.
 
         What was "computer" in 1900? `atlas.counterparts("computer", at=2000, when=1900)`.
 
