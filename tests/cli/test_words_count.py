@@ -188,7 +188,11 @@ BAD = {
     "no n-grams": (TEXTS, ("--ngrams",), "x.csv: 1-grams, or no n-grams at all"),
     "two sources": (TEXTS, ("--sotu",), "TEXTS is not for --sotu"),
     "two files": (TEXTS, ("texts.csv",), "2 names of TEXTS; pass one file or one folder"),
-    "a folder that is not there": (TEXTS, ("-o", "nowhere/x"), "there is no folder nowhere; make it first"),
+    "a folder that is not there": (
+        TEXTS,
+        ("-o", "nowhere/x"),
+        "there is no folder nowhere; make it first",
+    ),
     "a folder": (TEXTS, ("-o", "."), "is a folder; name a file"),
     "a device": (TEXTS, ("-o", "/dev/null"), "/dev/null is not a file"),
     "the texts themselves": (TEXTS, ("-o", "x.csv"), "x.csv is one of the files to read"),

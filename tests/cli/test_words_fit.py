@@ -348,8 +348,8 @@ def test_scores_of_others_are_not_overwritten(folder, capsys, content):
     (folder / "scores/scores.json").write_text(content)
     assert evaluate() == 1
     assert capsys.readouterr().err == (
-        "driftline: scores/scores.json is no file of scores and would be overwritten; name another place, or "
-        "move it\n"
+        "driftline: scores/scores.json is not a file of scores and would be overwritten; name another "
+        "place, or move it\n"
     )
     assert (folder / "scores/scores.json").read_text() == content
 

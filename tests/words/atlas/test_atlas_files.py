@@ -117,7 +117,7 @@ BROKEN = {
     "tokens has dtype": lambda a, f: a.update(tokens=a["tokens"].astype(np.float64)),
     "dates do not increase": lambda a, f: a["days"].__setitem__(1, a["days"][0]),
     "words repeat": lambda a, f: f["vocabulary"].__setitem__(0, "word1"),
-    "a word is no text": lambda a, f: f["vocabulary"].__setitem__(0, 3),
+    "a word is not text": lambda a, f: f["vocabulary"].__setitem__(0, 3),
     "prior_variance": lambda a, f: a["prior_variance"].__setitem__(0, 0.0),
     "contexts_mean has shape": lambda a, f: a.update(contexts_mean=a["contexts_mean"][:, :-1].copy()),
     "words_mean has dtype": lambda a, f: a.update(words_mean=a["words_mean"].astype(np.float64)),
@@ -130,8 +130,8 @@ BROKEN = {
     "filtered|others": lambda a, f: f.update(between="filtered"),
     "missing, or there are others": lambda a, f: f.update(between="independent"),
     "the history has no lists": lambda a, f: f.update(history={"elbo": 3}),
-    "the settings are no object": lambda a, f: f.update(settings=[]),
-    "the elbo is no number": lambda a, f: f.update(elbo="high"),
+    "the settings are not an object": lambda a, f: f.update(settings=[]),
+    "the elbo is not a number": lambda a, f: f.update(elbo="high"),
     "vocabulary": lambda a, f: f.pop("vocabulary"),
     "paces and words do not agree": lambda a, f: a.update(paces=a["paces"][:-1]),
     "paces name one that is not there": lambda a, f: a["paces"].__setitem__(0, 1),
@@ -141,8 +141,8 @@ BROKEN = {
         prior_log_regression=np.tile(a["prior_log_regression"], 2)
     ),
     "converged is neither true nor false": lambda a, f: f.update(converged="yes"),
-    "the message is no text": lambda a, f: f.update(message=3),
-    "what was learnt is no object": lambda a, f: f.update(learnt=[]),
+    "the message is not text": lambda a, f: f.update(message=3),
+    "what was learnt is not an object": lambda a, f: f.update(learnt=[]),
 }
 
 

@@ -14,7 +14,7 @@ from driftline.words import settings
 ORDER = 30
 TABLE, PICTURE = "scores.json", "scores.png"
 EPILOG = """\
-dsg-s sees what comes after a held-out step; dsg-s-past is fitted anew for each of them, to the steps before
+dsg-s sees what comes after a held-out step; dsg-s-past is fitted again for each of them, to the steps before
 it, and takes as many times as long.
 
 Scores are saved whenever a method has finished. If Ctrl-C or a crash stops the others, the same command with

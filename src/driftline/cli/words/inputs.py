@@ -48,7 +48,7 @@ def number(text: str) -> int:
 
 
 def steps(text: str) -> slice:
-    """A time step by its number from zero on, or several as FIRST:END or FIRST:END:BY, as in Python."""
+    """A time step by its number, which starts at 0, or several as FIRST:END or FIRST:END:BY, as in Python."""
     try:
         parts = [int(part) if part else None for part in text.split(":")]
         if len(parts) == 1 and parts[0] is not None:

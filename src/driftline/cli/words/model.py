@@ -45,7 +45,7 @@ def _dimension(text):
 
 def add_hold_out(group: Any, what: str) -> None:
     """Describe the option that names held-out steps."""
-    help = f"{what}: numbers from zero on, or FIRST:END:BY"
+    help = f"{what}: numbers that start at 0, or FIRST:END:BY"
     group.add_argument("--hold-out", type=steps, nargs="+", metavar="STEPS", help=help)
 
 

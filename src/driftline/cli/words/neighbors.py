@@ -99,7 +99,7 @@ def _table(found: "Neighbors") -> str:
     rows = [f"{str(found.date):<{width}}  {times}".rstrip()]
     for k, word in enumerate(found.words):
         number = f"{found.similarities[k]:.2f}"
-        if found.lower is not None:
+        if found.expected is not None and found.lower is not None and found.upper is not None:
             number = f"{found.expected[k]:5.2f}  [{found.lower[k]:5.2f}, {found.upper[k]:5.2f}]"
         rows.append(f"{word:<{width}}  {number}")
     return "\n".join(rows)

@@ -21,7 +21,7 @@ class Answer(abc.ABC):
 
     @abc.abstractmethod
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns of the table; those that the method does not give are left away."""
+        """The columns of the table; those that the method does not give are left out."""
 
     @abc.abstractmethod
     def title(self) -> str:

@@ -240,9 +240,9 @@ class Atlas:
     ) -> Changed:
         r"""Words ranked by their change between two dates, with the probability that it is more than noise.
 
-        A linear map that all words share is taken out first, since it is no change of any of them. What the
-        data then say of a word's displacement has one density if it has not moved and another if it has; the
-        ratio of the two is the Bayes factor for a change, and with the share of changed words expected
+        A linear map that all words share is taken out first, since it does not set any of them apart. What
+        the data then say of a word's displacement has one density if it has not moved and another if it has;
+        the ratio of the two is the Bayes factor for a change, and with the share of changed words expected
         beforehand it gives the posterior probability of one (`docs/words.md`).
 
         **The stated rate.** If the model is right, a word that has not changed has a Bayes factor of k or

@@ -40,7 +40,7 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         arrays: What is in the file.
         facts: What else is.
     """
-    _must(isinstance(facts, dict), "its facts are no object")
+    _must(isinstance(facts, dict), "its facts are not an object")
     check_vocabulary(facts["vocabulary"])
     _check_facts(facts)
     _check_names(arrays, facts)
@@ -70,14 +70,14 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
 def _check_facts(facts):
     check_provenance(facts["provenance"])
     for name in ("settings", "history"):
-        _must(isinstance(facts[name], dict), f"the {name} are no object")
+        _must(isinstance(facts[name], dict), f"the {name} are not an object")
     _check_settings(facts["settings"])
     _must(all(isinstance(column, list) for column in facts["history"].values()), "the history has no lists")
-    _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is no number")
+    _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is not a number")
     ended = facts.get("converged")
     _must(ended is None or isinstance(ended, bool), "converged is neither true nor false")
-    _must(isinstance(facts.get("message", ""), str), "the message is no text")
-    _must(isinstance(facts.get("learnt", {}), dict), "what was learnt is no object")
+    _must(isinstance(facts.get("message", ""), str), "the message is not text")
+    _must(isinstance(facts.get("learnt", {}), dict), "what was learnt is not an object")
 
 
 def _check_settings(settings):

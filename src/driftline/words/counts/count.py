@@ -84,12 +84,12 @@ def count(
         raise TypeError(f"stop={stop!r} is one string; pass a list of words")
     stop = sorted(set(stop))
     if not isinstance(vocabulary, int) and (stop or min_count > 1 or rank != "total"):
-        raise ValueError("stop=, min_count= and rank= choose a vocabulary, but it is given; leave them away")
+        raise ValueError("stop=, min_count= and rank= choose a vocabulary, but it is given; leave them out")
     source = corpus if isinstance(corpus, Corpus | NgramTable) else Corpus(DatedTexts(corpus))
     if parts > MOST:
         raise ValueError(f"parts={parts}; take at most {MOST}")
     if parts > 1 and not isinstance(source, Corpus):
-        raise ValueError(f"parts={parts}, but tables of n-grams have no documents to deal; leave parts= away")
+        raise ValueError(f"parts={parts}, but tables of n-grams have no documents to deal; leave parts= out")
     if isinstance(source, Corpus) and tokenise is None:
         tokenise = Tokeniser()
     if isinstance(tokenise, str):

@@ -84,7 +84,7 @@ def _begin(counts, chosen, steps):
 def _go_on(path, now):
     """What has begun `now`, with the scores of a file of the same comparison; another one is refused."""
     before = Evaluation.load(path)
-    remedy = "begin anew without resume=True, in another place"
+    remedy = "begin again without resume=True, in another place"
     if not before.made_from:
         raise ValueError(f"{os.fspath(path)} does not say what it was made from; {remedy}")
     differ = [f"{what} {then}, now {here}" for what, then, here in _beside(before, now) if then != here]

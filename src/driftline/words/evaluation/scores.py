@@ -122,7 +122,7 @@ class Evaluation:
         try:
             facts = opened(Path(path).read_bytes())
         except (ValueError, TypeError, RecursionError) as error:
-            raise ValueError(f"{path} is not a file of scores ({error}); write it anew") from error
+            raise ValueError(f"{path} is not a file of scores ({error}); write it again") from error
         methods = {
             name: Scores(
                 np.array(found["steps"], np.int64), np.array(found["scores"], float), float(found["seconds"])
@@ -137,14 +137,14 @@ class Evaluation:
     def _check_told(self, methods: dict[str, Any], path: str | os.PathLike) -> None:
         """Refuse a file in which means are not those of the scores."""
         if methods and not len(self.compared):
-            raise ValueError(f"{path} has no step that all its methods predicted; write it anew")
+            raise ValueError(f"{path} has no step that all its methods predicted; write it again")
         for name, told in methods.items():
             means = {"mean": float(self.methods[name].scores.mean()), "mean_held_out": self.mean(name)}
             if told["predicts"] != TASKS[name]:
-                raise ValueError(f"{path} says that {name} predicts something else; write it anew")
+                raise ValueError(f"{path} says that {name} predicts something else; write it again")
             for what, mean in means.items():
                 if not isinstance(told[what], float) or abs(told[what] - mean) > 1e-9 * abs(mean):
-                    raise ValueError(f"{path}: {what} of {name} is not that of its scores; write it anew")
+                    raise ValueError(f"{path}: {what} of {name} is not that of its scores; write it again")
 
     def plot(
         self,
@@ -163,7 +163,7 @@ class Evaluation:
 
 
 def check_scores(path: str | os.PathLike, resume: bool) -> None:
-    """Refuse a file of scores that is not there to go on from, or that beginning anew would lose."""
+    """Refuse a file of scores that is not there to go on from, or that beginning again would lose."""
     if resume and not Path(path).is_file():
         raise FileNotFoundError(
             f"there are no scores {os.fspath(path)} to go on from; begin without resume=True"
@@ -184,7 +184,8 @@ def _refuse_other(path):
         Evaluation.load(path)
     except ValueError as error:
         raise ValueError(
-            f"{os.fspath(path)} is no file of scores and would be overwritten; name another place, or move it"
+            f"{os.fspath(path)} is not a file of scores and would be overwritten; name another place, or "
+            "move it"
         ) from error
 
 

@@ -28,7 +28,7 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any], problem: Fitting
         facts: What else is, with the fingerprint of this very fit.
         problem: What is fitted.
     """
-    _must(_is_whole(facts["done"]), "done is no whole number")
+    _must(_is_whole(facts["done"]), "done is not a whole number")
     _check_history(facts["history"], facts["done"], _is_fast(problem))
     missing = sorted(_names(problem) - arrays.keys())
     _must(not missing, f"it has no {', '.join(missing)}")
@@ -83,17 +83,20 @@ def _check_shapes(arrays, problem):
 
 
 def _check_history(history, done, is_fast):
-    _must(isinstance(history, list), "the history is no list")
+    _must(isinstance(history, list), "the history is not a list")
     before = 0
     for entry in history:
-        _must(isinstance(entry, dict), "the history has an entry that is no object")
+        _must(isinstance(entry, dict), "the history has an entry that is not an object")
         _must(_is_whole(entry["done"]) and before < entry["done"] <= done, "the history is not in order")
         before = entry["done"]
         is_phase = entry["phase"] in FAST_PHASES if is_fast else isinstance(entry["phase"], str)
         _must(is_phase, f"the history has the phase {entry['phase']!r:.80}")
-        _must(entry["score"] is None or _is_number(entry["score"]), "the history has a score that is none")
+        _must(
+            entry["score"] is None or _is_number(entry["score"]),
+            "the history has a score that is not a number",
+        )
         for name in ("objective", *(FAST_HISTORY if is_fast else ())):
-            _must(_is_number(entry[name]), f"{name} in the history is no number")
+            _must(_is_number(entry[name]), f"{name} in the history is not a number")
 
 
 def _is_number(value):

@@ -31,7 +31,7 @@ class Reader(Protocol):
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Dated texts, described by where they are; every iteration reads them anew and holds none.
+    """Dated texts, described by where they are; every iteration reads them again and holds none.
 
     Iterating yields `Document`s. `words.read` and `words.sotu` make corpora; `words.count` counts them.
 
@@ -67,7 +67,7 @@ class Corpus:
         if first is not None and last is not None and first > last:
             raise ValueError(
                 f"the corpus was cut before, and what is asked for now leaves no day: {to_date(first)} is "
-                f"after {to_date(last)}; cut the whole corpus anew"
+                f"after {to_date(last)}; cut the whole corpus instead"
             )
         return dataclasses.replace(self, first=first, last=last)
 

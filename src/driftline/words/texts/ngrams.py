@@ -65,7 +65,7 @@ class NgramTable:
     def encoder(self, tokenise: Any) -> LineParser:
         """What turns such a group into numbers; n-grams are cut already, so no tokeniser has a say."""
         if tokenise is not None:
-            raise ValueError("tables of n-grams are cut into words already; leave tokenise= away")
+            raise ValueError("tables of n-grams are cut into words already; leave tokenise= out")
         return self.parser
 
     def pair_units(self, window: int) -> tuple[tuple[int, ...], int]:
