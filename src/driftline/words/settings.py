@@ -50,7 +50,7 @@ class WordSettings:
     passes: tuple[int, ...] = ()
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, value, known in (
             ("method", self.method, METHODS),
             ("prior", self.prior, PRIORS),

@@ -35,7 +35,7 @@ def add_options(group: Any) -> None:
     add("--seed", type=int, default=defaults.seed, metavar="N", help=what)
 
 
-def _dimension(text):
+def _dimension(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isdecimal():

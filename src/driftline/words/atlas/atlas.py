@@ -68,7 +68,7 @@ class Atlas:
     message: str = ""
     learnt: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         wanted = (len(self.vocabulary), len(self.dates))
         if (self.knots.num_words, self.knots.num_steps) != wanted:
             raise ValueError(
@@ -83,7 +83,7 @@ class Atlas:
     def __len__(self) -> int:
         return len(self.dates)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"Atlas({self.settings.get('method', 'unknown')}, {len(self)} steps from {self.dates[0]} to "
             f"{self.dates[-1]}, {len(self.vocabulary):,} words, {self.dim} dimensions)"

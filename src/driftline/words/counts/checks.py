@@ -60,7 +60,7 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         _check_parts(arrays, num_dates, facts["window"])
 
 
-def _check_parts(arrays, num_dates, window):
+def _check_parts(arrays: dict[str, np.ndarray], num_dates: int, window: int) -> None:
     steps = arrays[PART_STEP]
     _must(((steps >= 0) & (steps < num_dates)).all(), "parts belong to steps that are not there")
     _must(len(np.unique(steps)) == num_dates, "a step has no part")
@@ -94,26 +94,26 @@ def check_provenance(provenance: Any) -> None:
         _must(isinstance(many, list) and all(map(is_one, many)), f"{name} of the provenance is not a list")
 
 
-def _is_whole(value, least=0):
+def _is_whole(value: Any, least: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _is_text(value):
+def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _must(holds, what):
+def _must(holds: Any, what: str) -> None:
     if not holds:
         raise ValueError(what)
 
 
-def _check_pointers(pointers, count, end):
+def _check_pointers(pointers: np.ndarray, count: int, end: int) -> None:
     _must(len(pointers) == count + 1, "pointers have another length")
     _must(pointers[0] == 0 and pointers[-1] == end, "pointers do not span their arrays")
     _must((np.diff(pointers) >= 0).all(), "pointers decrease")
 
 
-def _check_increasing(numbers, pointers, name):
+def _check_increasing(numbers: np.ndarray, pointers: np.ndarray, name: str) -> None:
     grows = np.diff(numbers, prepend=-1) > 0
     grows[pointers[:-1][pointers[:-1] < len(numbers)]] = True
     _must(grows.all(), f"{name} are not sorted")

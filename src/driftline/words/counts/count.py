@@ -136,13 +136,13 @@ def count(
     )
 
 
-def _check_numbers(**numbers):
+def _check_numbers(**numbers: Any) -> None:
     for name, number in numbers.items():
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
             raise ValueError(f"{name}={number!r}; a whole number of at least 1 is needed")
 
 
-def _check_dates(dates, documents, where):
+def _check_dates(dates: np.ndarray, documents: np.ndarray, where: str) -> None:
     if len(dates) < 2:
         raise ValueError(
             f"{where}all {documents.sum()} documents fall into one time step, {dates[0]}; drift needs at "
@@ -150,7 +150,7 @@ def _check_dates(dates, documents, where):
         )
 
 
-def _name(function):
+def _name(function: Any) -> str | None:
     if isinstance(function, ImportedTokeniser):
         return function.name
     if function is None or isinstance(function, Tokeniser):

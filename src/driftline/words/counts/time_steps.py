@@ -37,7 +37,7 @@ def check_step(step: Step, join_days: int) -> None:
         raise ValueError(f"join_days={join_days} is for step='document', but step={step!r}; leave one out")
 
 
-def _is_whole(number):
+def _is_whole(number: object) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
@@ -61,7 +61,7 @@ def make_steps(days: np.ndarray, step: Step, join_days: int = 0) -> TimeSteps:
     return TimeSteps(dates, days, np.unique(labels, return_inverse=True)[1])
 
 
-def _periods(dates, step):
+def _periods(dates: np.ndarray, step: str) -> np.ndarray:
     """The first day of each date's period."""
     if step == "decade":
         years = dates.astype("datetime64[Y]")

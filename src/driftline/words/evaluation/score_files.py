@@ -51,7 +51,7 @@ def _check(facts):
     _check_origin(facts.get("made_from", {}))
 
 
-def _check_method(name, found, num_steps):
+def _check_method(name: str, found: Any, num_steps: int) -> None:
     _must(name in COMPARED, f"{name!r:.80} is none of {', '.join(COMPARED)}")
     _must(isinstance(found, dict) and found.keys() == OF_METHOD, f"{name} has other entries than scores")
     _check_steps(found["steps"], num_steps, f"steps of {name}")
@@ -61,7 +61,7 @@ def _check_method(name, found, num_steps):
     _must(_is_number(found["seconds"]) and found["seconds"] >= 0, f"seconds of {name} is not a number")
 
 
-def _check_origin(made_from):
+def _check_origin(made_from: Any) -> None:
     _must(isinstance(made_from, dict), "made_from is not an object")
     passes = made_from.get("passes", {})
     _must(isinstance(passes, dict), "passes is not an object")
@@ -70,20 +70,20 @@ def _check_origin(made_from):
         _must(isinstance(numbers, list) and all(map(_is_whole, numbers)), f"passes of {name} are not numbers")
 
 
-def _check_steps(steps, num_steps, what):
+def _check_steps(steps: Any, num_steps: int, what: str) -> None:
     _must(isinstance(steps, list) and all(map(_is_whole, steps)), f"{what} are not whole numbers")
     _must(steps == sorted(set(steps)), f"{what} do not increase")
     _must(not steps or (steps[0] >= 0 and steps[-1] < num_steps), f"{what} are not among the dates")
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 2**53
 
 
-def _is_whole(value):
+def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _must(holds, what):
+def _must(holds: Any, what: str) -> None:
     if not holds:
         raise ValueError(what)

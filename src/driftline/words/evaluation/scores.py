@@ -69,7 +69,7 @@ class Evaluation:
         found = self.methods[method]
         return float(found.scores[np.isin(found.steps, self.compared)].mean())
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [("method", "held-out steps", "all it predicted", "worst", "best", "seconds", "predicts")]
         for name, found in self.methods.items():
             both = f"{self.mean(name):.4f}", f"{found.scores.mean():.4f} ({len(found.steps)})"
@@ -178,7 +178,7 @@ def check_scores(path: str | os.PathLike, resume: bool) -> None:
         )
 
 
-def _refuse_other(path):
+def _refuse_other(path: str | os.PathLike) -> None:
     """Refuse to write over a file that holds something else."""
     try:
         Evaluation.load(path)
