@@ -3,7 +3,7 @@ import pytest
 
 from driftline import words
 from driftline.storage import checked_files as files
-from driftline.words.counts.counts import KIND, VERSION
+from driftline.words.counts.counts import KIND
 
 
 @pytest.fixture
@@ -103,10 +103,10 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_inconsistent_files_are_refused_even_with_a_good_checksum(path, what):
-    arrays, facts = files.read(path, KIND, VERSION)
+    arrays, facts = files.read(path, KIND)
     arrays = {name: array.copy() for name, array in arrays.items()}
     BROKEN[what](arrays, facts)
-    files.write(path, KIND, VERSION, arrays, facts)
+    files.write(path, KIND, arrays, facts)
     with pytest.raises(
         ValueError, match=rf"texts\.counts does not hold sound counts \(.*{what}.*\); count the texts again"
     ):

@@ -7,7 +7,7 @@ import pytest
 
 from driftline import words
 from driftline.storage import checked_files as files
-from driftline.words.counts.counts import KIND, VERSION
+from driftline.words.counts.counts import KIND
 
 ARRAYS = ("dates", "step_indptr", "rows", "indptr", "indices", "values", "occurrences", "tokens", "documents")
 
@@ -234,7 +234,7 @@ def test_parts_survive_their_file(counts, seed, tmp_path):
 
 def test_a_file_without_parts_is_as_it_was(corpus, tmp_path):
     counted(corpus).save(tmp_path / "x")
-    arrays, _ = files.read(tmp_path / "x", KIND, VERSION)
+    arrays, _ = files.read(tmp_path / "x", KIND)
     assert sorted(arrays) == sorted({*ARRAYS, "days"} - {"dates"})
 
 
@@ -255,10 +255,10 @@ BROKEN = {
 def test_parts_that_do_not_agree_are_refused(counts, what, tmp_path):
     path = tmp_path / "x.counts"
     counts.save(path)
-    arrays, facts = files.read(path, KIND, VERSION)
+    arrays, facts = files.read(path, KIND)
     arrays = {name: array.copy() for name, array in arrays.items()}
     BROKEN[what](arrays)
-    files.write(path, KIND, VERSION, arrays, facts)
+    files.write(path, KIND, arrays, facts)
     with pytest.raises(
         ValueError, match=rf"x\.counts does not hold sound counts \({what}.*\); count the texts again"
     ):
