@@ -195,7 +195,7 @@ def test_damaged_atlases_are_refused(ask, folder, made, command):
         (folder / "small.atlas").write_bytes(damaged)
         err = ask(command, *QUERIES[command], fails=True)
         assert re.match("driftline: small.atlas is damaged.*; make it again\n$", err)
-    (folder / "small.atlas").write_bytes((made / "counts.driftline").read_bytes())
+    (folder / "small.atlas").write_bytes((made / "counts.counts").read_bytes())
     assert "small.atlas holds counts of words" in ask(command, *QUERIES[command], fails=True)
     (folder / "small.atlas").unlink()
     assert ask(command, *QUERIES[command], fails=True) == "driftline: there is no file small.atlas\n"
@@ -310,7 +310,7 @@ def brief(tmp_path_factory):
         parts=4,
         progress=False,
     )
-    counts.save(folder / "counts.driftline")
+    counts.save(folder / "counts.counts")
     words.fit(counts, dim=2, progress=False).save(folder / "brief.atlas")
     return folder
 
@@ -342,7 +342,7 @@ def test_the_fit_says_that_noise_was_not_measured(brief):
 def test_shuffled_dates_judge_the_probabilities_of_few_steps(brief, capsys, monkeypatch):
     monkeypatch.chdir(brief)
     command = ["words", "changed", "brief.atlas", "--from", "1900", "--to", "1910", "-n", "3"]
-    assert main([*command, "--null", "2", "--counts", "counts.driftline"]) == 0
+    assert main([*command, "--null", "2", "--counts", "counts.counts"]) == 0
     out = capsys.readouterr().out.splitlines()
     found = words.load("brief.atlas").changed(1900, 1910, n=3, anyway=True)
     assert out[0].startswith("Shuffled dates, change from 1900-01-01 to 1910-01-01 against 2 shuffles")
@@ -353,11 +353,11 @@ def test_shuffled_dates_judge_the_probabilities_of_few_steps(brief, capsys, monk
 
 
 def test_shuffled_dates_tell_of_false_discoveries(folder, made, ask, capsys):
-    shutil.copy(made / "counts.driftline", folder)
+    shutil.copy(made / "counts.counts", folder)
     ends = ("--from", 1900, "--to", 1970, "-n", 4)
-    out = ask("changed", *ends, "--null", 2, "--counts", "counts.driftline").splitlines()
+    out = ask("changed", *ends, "--null", 2, "--counts", "counts.counts").splitlines()
     atlas = words.load("small.atlas")
-    expected = words.null(words.load_counts("counts.driftline"), atlas, 1900, 1970, times=2)
+    expected = words.null(words.load_counts("counts.counts"), atlas, 1900, 1970, times=2)
     found = atlas.changed(1900, 1970, n=4)
     assert out[0].startswith("Shuffled dates, change from 1900-01-01 to 1970-01-01 against 2 shuffles")
     assert out[1].startswith("Whole steps were shuffled, since the counts have no parts")
@@ -366,8 +366,8 @@ def test_shuffled_dates_tell_of_false_discoveries(folder, made, ask, capsys):
     assert out[3] == f"{table[1]}  false discoveries"
     for line, row, rate in zip(out[4:], table[2:], expected.rates_of(found.words), strict=True):
         assert line == f"{row}  {f'{100 * rate:.0f} %':>17}"
-    both = json.loads(ask("changed", *ends, "--null", 2, "--counts", "counts.driftline", "--json"))
+    both = json.loads(ask("changed", *ends, "--null", 2, "--counts", "counts.counts", "--json"))
     assert both[0]["words"] == list(found.words)
     np.testing.assert_allclose(both[1]["rates"], expected.rates)
-    for one in (("--null", 2), ("--counts", "counts.driftline")):
+    for one in (("--null", 2), ("--counts", "counts.counts")):
         assert "--null and --counts go together" in ask("changed", *ends, *one, fails=True)

@@ -31,8 +31,8 @@ def count(*arguments):
 
 
 def counted(*arguments):
-    assert count(*arguments, "-o", "counts.driftline") == 0
-    return words.load_counts("counts.driftline")
+    assert count(*arguments, "-o", "counts.counts") == 0
+    return words.load_counts("counts.counts")
 
 
 def assert_same(one, other):
@@ -59,7 +59,7 @@ def test_the_counts_are_those_of_the_library(capsys):
     assert rows["tokens"] == "11 in 3 documents; skipped as empty: 1, texts.csv, row 3 (line 4)"
     assert rows["pairs"] == str(len(expected.values))
     assert rows["time"].endswith("tokens a second")
-    assert rows["Next:"] == "driftline words fit counts.driftline -o counts.atlas"
+    assert rows["Next:"] == "driftline words fit counts.counts -o counts.atlas"
 
 
 def test_documents_are_dealt_into_parts(folder, capsys):
@@ -188,7 +188,11 @@ BAD = {
     "no n-grams": (TEXTS, ("--ngrams",), "x.csv: 1-grams, or no n-grams at all"),
     "two sources": (TEXTS, ("--sotu",), "TEXTS is not for --sotu"),
     "two files": (TEXTS, ("texts.csv",), "2 names of TEXTS; pass one file or one folder"),
-    "a folder that is not there": (TEXTS, ("-o", "nowhere/x"), "there is no folder nowhere; make it first"),
+    "a folder that is not there": (
+        TEXTS,
+        ("-o", "nowhere/x"),
+        "there is no folder nowhere; make it first",
+    ),
     "a folder": (TEXTS, ("-o", "."), "is a folder; name a file"),
     "a device": (TEXTS, ("-o", "/dev/null"), "/dev/null is not a file"),
     "the texts themselves": (TEXTS, ("-o", "x.csv"), "x.csv is one of the files to read"),
@@ -199,7 +203,7 @@ BAD = {
 def test_bad_input_is_one_line_and_leaves_nothing_behind(folder, capfd, case):
     content, options, message = BAD[case]
     (folder / "x.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
-    out = () if "-o" in options else ("-o", "counts.driftline")
+    out = () if "-o" in options else ("-o", "counts.counts")
     assert count("x.csv", *options, "--vocabulary", 2, *out) == 1
     captured = capfd.readouterr()
     assert captured.out == ""
@@ -246,20 +250,20 @@ def test_texts_in_a_folder_are_not_overwritten(folder, capsys):
 def test_a_full_disk_is_one_line_and_leaves_the_old_counts(folder):
     rows = ({"date": 1850 + i, "text": " ".join(f"w{i * j % 997}" for j in range(500))} for i in range(20))
     (folder / "x.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    (folder / "counts.driftline").write_text("old")
+    (folder / "counts.counts").write_text("old")
     code = (
         "import resource, sys; from driftline.cli.main import main; limit = int(sys.argv.pop(1)); "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)); sys.exit(main())"
     )
-    options = ["words", "count", "x.jsonl", "--vocabulary", "900", "-o", "counts.driftline"]
-    for limit, message in ((60_000, b"could not write counts.driftline"), (10_000, b"a temporary file in")):
+    options = ["words", "count", "x.jsonl", "--vocabulary", "900", "-o", "counts.counts"]
+    for limit, message in ((60_000, b"could not write counts.counts"), (10_000, b"a temporary file in")):
         command = [sys.executable, "-c", code, str(limit), *options]
         done = subprocess.run(command, capture_output=True, check=False)
         assert done.returncode == 1
         assert done.stderr.startswith(b"driftline: " + message)
         assert done.stderr.count(b"\n") == 1
-        assert (folder / "counts.driftline").read_text() == "old"
-        assert {path.name for path in folder.iterdir()} == {"texts.csv", "x.jsonl", "counts.driftline"}
+        assert (folder / "counts.counts").read_text() == "old"
+        assert {path.name for path in folder.iterdir()} == {"texts.csv", "x.jsonl", "counts.counts"}
 
 
 COMMANDS = ("count", "fit", "evaluate", "neighbors", "similarity", "changed", "export")
@@ -291,10 +295,10 @@ def test_a_table_may_come_from_standard_input(folder):
         f"{command} - < texts.csv",
         f"{command} <(cat texts.csv)",
     ):
-        line = f"set -o pipefail; {source} --vocabulary 3 -o got.driftline"
+        line = f"set -o pipefail; {source} --vocabulary 3 -o got.counts"
         done = subprocess.run(["bash", "-c", line], capture_output=True, check=False, text=True)
         assert (done.returncode, done.stderr) == (0, "")
-        np.testing.assert_array_equal(words.load_counts("got.driftline").values, expected.values)
+        np.testing.assert_array_equal(words.load_counts("got.counts").values, expected.values)
 
 
 def test_a_function_cuts_the_texts_in_every_process(folder):
@@ -305,9 +309,9 @@ def test_a_function_cuts_the_texts_in_every_process(folder):
     program = "import sys; from driftline.cli.main import main; sys.exit(main())"
     for processes in ("1", "2"):
         options = ["--tokenise", "my_cutter:pairs", "--processes", processes, "--vocabulary", "3"]
-        command = [sys.executable, "-c", program, "words", "count", "x.jsonl", *options, "-o", "c.driftline"]
+        command = [sys.executable, "-c", program, "words", "count", "x.jsonl", *options, "-o", "c.counts"]
         subprocess.run(command, check=True)
-        got = words.load_counts("c.driftline")
+        got = words.load_counts("c.counts")
         assert set(got.vocabulary) == {"漢字語", "這里", "他們"}
         assert got.provenance["options"]["tokenise"] == "my_cutter:pairs"
 
@@ -339,7 +343,7 @@ def test_two_counts_do_not_write_to_one_place(folder, capsys):
     err = capsys.readouterr().err
     assert err.startswith("driftline: another process is writing x at this moment; wait until it has ended")
     counted("texts.csv", "--vocabulary", 2)
-    assert {path.name for path in folder.iterdir()} == {"texts.csv", "counts.driftline"}
+    assert {path.name for path in folder.iterdir()} == {"texts.csv", "counts.counts"}
 
 
 def test_files_that_are_not_read_are_told(folder, capsys):

@@ -19,12 +19,12 @@ QUICK = ("--dim", "2", "--passes", "2", "2")
 @pytest.fixture
 def folder(tmp_path, monkeypatch, made):
     monkeypatch.chdir(tmp_path)
-    shutil.copy(made / "counts.driftline", tmp_path)
+    shutil.copy(made / "counts.counts", tmp_path)
     return tmp_path
 
 
 def run(*arguments):
-    return main(["words", "fit", "counts.driftline", *map(str, arguments)])
+    return main(["words", "fit", "counts.counts", *map(str, arguments)])
 
 
 def test_the_atlas_is_that_of_the_library(folder, capsys):
@@ -41,7 +41,7 @@ def test_the_atlas_is_that_of_the_library(folder, capsys):
         "0.5",
     )
     assert run(*QUICK, *options, "--seed", 3, "--hold-out", 1, "4:8:3", "-o", "got.atlas") == 0
-    counts = words.load_counts("counts.driftline")
+    counts = words.load_counts("counts.counts")
     named = {"drift": 0.02, "scale": 0.9, "prior": "stationary", "ratio": 2.0, "exponent": 0.5, "seed": 3}
     expected = words.fit(counts, dim=2, passes=(2, 2), hold_out=[1, 4, 7], progress=False, **named)
     expected.save("expected.atlas")
@@ -80,8 +80,8 @@ BAD = {
     "nothing left": (("--hold-out", "1:"), "1 time steps are left to fit; .*: hold out fewer"),
     "no checkpoint": (("--resume",), "there is no checkpoint x.atlas.part to go on from"),
     "a checkpoint that is the atlas": (("--checkpoint", "x.atlas"), "--checkpoint 'x.atlas' is the file"),
-    "the counts as a checkpoint": (("--checkpoint", "counts.driftline"), "is one of the files to read"),
-    "the counts as an atlas": (("-o", "counts.driftline"), "is one of the files to read"),
+    "the counts as a checkpoint": (("--checkpoint", "counts.counts"), "is one of the files to read"),
+    "the counts as an atlas": (("-o", "counts.counts"), "is one of the files to read"),
     "no such folder": (("-o", "nowhere/x.atlas"), "there is no folder nowhere"),
     "a folder": (("-o", "."), "is a folder; name a file, such as words.atlas"),
     "no time": (("--minutes", 0), "--minutes 0.0; a positive number is needed"),
@@ -98,7 +98,7 @@ def test_bad_input_is_one_line_and_leaves_nothing_behind(folder, capfd, case):
     captured = capfd.readouterr()
     assert captured.err.count("\n") == 1
     assert re.search(f"^driftline: .*{message}", captured.err), captured.err
-    assert {path.name for path in folder.iterdir()} == {"counts.driftline"}
+    assert {path.name for path in folder.iterdir()} == {"counts.counts"}
 
 
 @pytest.mark.parametrize(
@@ -122,12 +122,12 @@ def test_wrong_usage(folder, capsys, option):
 
 
 def test_damaged_counts_are_refused(folder, capsys):
-    content = (folder / "counts.driftline").read_bytes()
+    content = (folder / "counts.counts").read_bytes()
     flipped = content[:-9] + bytes([content[-9] ^ 1]) + content[-8:]
     for damaged in (content[:-10], flipped, b"", b"date,text\n1850,a b\n"):
-        (folder / "counts.driftline").write_bytes(damaged)
+        (folder / "counts.counts").write_bytes(damaged)
         assert run("-o", "x.atlas") == 1
-        assert re.match("driftline: counts.driftline .*\n$", capsys.readouterr().err)
+        assert re.match("driftline: counts.counts .*\n$", capsys.readouterr().err)
 
 
 def test_too_little_memory_is_told_with_advice(folder, capsys, monkeypatch):
@@ -137,14 +137,14 @@ def test_too_little_memory_is_told_with_advice(folder, capsys, monkeypatch):
     assert re.match(
         r"driftline: this fit needs about 0.6 GB and 0.1 GB are free: take a smaller --dim \(", err
     )
-    assert {path.name for path in folder.iterdir()} == {"counts.driftline"}
+    assert {path.name for path in folder.iterdir()} == {"counts.counts"}
 
 
 @pytest.fixture(scope="module")
 def whole(made, tmp_path_factory):
     """The atlas of a run that nothing interrupts."""
     folder = tmp_path_factory.mktemp("whole")
-    shutil.copy(made / "counts.driftline", folder)
+    shutil.copy(made / "counts.counts", folder)
     out, err = fit(folder).communicate(timeout=300)
     assert not err, err
     assert "Next:" in out
@@ -175,7 +175,7 @@ def test_a_fit_that_is_stopped_goes_on_to_the_same_atlas(folder, whole, capsys, 
     _, err = process.communicate(timeout=300)
     assert process.returncode == 0, err
     assert (folder / "out.atlas").read_bytes() == whole
-    assert {path.name for path in folder.iterdir()} == {"counts.driftline", "out.atlas"}
+    assert {path.name for path in folder.iterdir()} == {"counts.counts", "out.atlas"}
 
 
 def test_a_damaged_checkpoint_is_refused(folder, capsys):
@@ -190,17 +190,17 @@ def test_a_full_disk_is_one_line_and_leaves_the_old_atlas(folder):
         "import resource, sys; from driftline.cli.main import main; "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (9000, 9000)); sys.exit(main())"
     )
-    command = [sys.executable, "-c", code, "words", "fit", "counts.driftline", "-o", "out.atlas", *QUICK]
+    command = [sys.executable, "-c", code, "words", "fit", "counts.counts", "-o", "out.atlas", *QUICK]
     done = subprocess.run(command, capture_output=True, check=False, text=True)
     assert done.returncode == 1
     assert re.match("driftline: could not write out.atlas: .*; choose another place\n$", done.stderr)
     assert (folder / "out.atlas").read_text() == "old"
-    assert {path.name for path in folder.iterdir()} == {"counts.driftline", "out.atlas"}
+    assert {path.name for path in folder.iterdir()} == {"counts.counts", "out.atlas"}
 
 
 def test_evaluation_prints_and_writes_a_table_and_draws_it(folder, capsys):
     passes = ("--passes", "dsg-s=2,2", "sgi=2", "--dim", "2")
-    command = ["words", "evaluate", "counts.driftline", "--methods", "sgi", "dsg-s", *passes]
+    command = ["words", "evaluate", "counts.counts", "--methods", "sgi", "dsg-s", *passes]
     assert main([*command, "--hold-out", "3", "5", "-o", "new/scores"]) == 0
     captured = capsys.readouterr()
     assert captured.err == ""
@@ -212,7 +212,7 @@ def test_evaluation_prints_and_writes_a_table_and_draws_it(folder, capsys):
 
 
 def test_evaluation_refuses_wrong_settings_before_it_begins(folder, capsys):
-    command = ["words", "evaluate", "counts.driftline", "-o", "scores"]
+    command = ["words", "evaluate", "counts.counts", "-o", "scores"]
     assert main([*command, "--passes", "dsg-s=2"]) == 1
     assert re.match(r"driftline: --passes \(2,\); dsg-s .*\n$", capsys.readouterr().err)
     assert main([*command, "--hold-out", "99"]) == 1
@@ -228,7 +228,7 @@ def test_evaluation_refuses_wrong_settings_before_it_begins(folder, capsys):
 def evaluate(*options):
     """Compare two methods on a step, quickly."""
     quick = ("--methods", "sgi", "sgp", "--passes", "sgi=2", "sgp=2", "--dim", 2, "--hold-out", 3)
-    return main(["words", "evaluate", "counts.driftline", "-o", "scores", *map(str, (*quick, *options))])
+    return main(["words", "evaluate", "counts.counts", "-o", "scores", *map(str, (*quick, *options))])
 
 
 @pytest.mark.filterwarnings("default:could not write")
@@ -295,7 +295,7 @@ def test_evaluation_refuses_a_place_for_its_scores_before_it_begins(folder, caps
 
 def test_evaluation_does_not_write_over_its_counts(folder, capsys):
     (folder / "scores").mkdir()
-    (folder / "counts.driftline").rename(folder / "scores/scores.json")
+    (folder / "counts.counts").rename(folder / "scores/scores.json")
     command = ["words", "evaluate", "scores/scores.json", "-o", "scores"]
     assert main(command) == 1
     assert "is one of the files to read and would be overwritten" in capsys.readouterr().err
@@ -317,7 +317,7 @@ def test_two_fits_do_not_write_to_one_place(folder, capsys):
     # The lock went with the process, and what is left of it does no harm.
     assert (folder / ".out.atlas.lock").exists()
     assert run(*PLAN, "-o", "out.atlas", "--resume") == 0
-    assert {path.name for path in folder.iterdir()} == {"counts.driftline", "out.atlas"}
+    assert {path.name for path in folder.iterdir()} == {"counts.counts", "out.atlas"}
 
 
 @pytest.mark.parametrize("name", ["texts.csv", "1850.txt.gz", "folder"])
@@ -328,18 +328,16 @@ def test_texts_in_place_of_counts_are_to_be_counted_first(folder, capsys, comman
     stem = name.split(".")[0]
     assert capsys.readouterr().err == (
         f"driftline: {name} holds texts and not counts; count it first: driftline words count {name} -o "
-        f"{stem}.driftline\n"
+        f"{stem}.counts\n"
     )
 
 
 def test_options_with_several_values_may_come_first(folder):
     options = ("--dim", "2", "--passes", "2", "2")
-    assert main(["words", "fit", "-o", "a.atlas", *options, "counts.driftline"]) == 0
-    assert (
-        main(["words", "fit", "--hold-out", "1", "4:8:3", "counts.driftline", *options, "-o", "b.atlas"]) == 0
-    )
+    assert main(["words", "fit", "-o", "a.atlas", *options, "counts.counts"]) == 0
+    assert main(["words", "fit", "--hold-out", "1", "4:8:3", "counts.counts", *options, "-o", "b.atlas"]) == 0
     assert words.load("b.atlas").provenance["left_out"] == [1, 4, 7]
-    methods = ("--methods", "sgi", "sgp", "counts.driftline")
+    methods = ("--methods", "sgi", "sgp", "counts.counts")
     quick = ("--passes", "sgi=2", "sgp=2", "--dim", "2", "--hold-out", "3")
     assert main(["words", "evaluate", *methods, "-o", "scores", *quick]) == 0
 
@@ -350,8 +348,8 @@ def test_scores_of_others_are_not_overwritten(folder, capsys, content):
     (folder / "scores/scores.json").write_text(content)
     assert evaluate() == 1
     assert capsys.readouterr().err == (
-        "driftline: scores/scores.json is no file of scores and would be overwritten; name another place, or "
-        "move it\n"
+        "driftline: scores/scores.json is not a file of scores and would be overwritten; name another "
+        "place, or move it\n"
     )
     assert (folder / "scores/scores.json").read_text() == content
 
@@ -400,7 +398,7 @@ def test_several_seeds_tell_how_far_they_agree(folder, capsys):
     assert rows["seeds"].endswith(f"ELBOs within {agreed['elbo_difference']:,.0f} nats")
     # No checkpoint is left, and what only has a name like one is.
     assert {path.name for path in folder.iterdir()} == {
-        "counts.driftline",
+        "counts.counts",
         "x.atlas",
         "x.atlas.part-of-mine",
     }
@@ -427,4 +425,4 @@ def test_several_seeds_go_on_from_their_checkpoints(folder, capsys, monkeypatch)
     assert "x.atlas.part.seed0 is the checkpoint of an unfinished fit" in capsys.readouterr().err
     assert run(*options, "-o", "x.atlas", "--resume") == 0
     assert (folder / "x.atlas").read_bytes() == (folder / "whole.atlas").read_bytes()
-    assert {path.name for path in folder.iterdir()} == {"counts.driftline", "whole.atlas", "x.atlas"}
+    assert {path.name for path in folder.iterdir()} == {"counts.counts", "whole.atlas", "x.atlas"}

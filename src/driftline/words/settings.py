@@ -14,7 +14,7 @@ COMPARED = {"sgi": 1, "sgp": 1, "dsg-f": 1, "dsg-s": 0, "dsg-s-past": 2}
 PRIORS = ("stationary", "diffusion")
 OPTIMISERS = ("fast", "paper")
 LEARNT = ("drift", "scale")  # if they are not given, by methods that can
-DIM, DRIFT, SCALE = 100, 1e-3, 0.3  # at the most, and where nothing is learnt
+DIM, DRIFT, SCALE = 100, 1e-3, 0.3  # at most, and where nothing is learnt
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,7 +34,7 @@ class WordSettings:
         ratio: Negative for each positive count.
         exponent: Flattens the distribution of negative contexts.
         optimiser: "fast", or "paper" for the published one.
-        passes: How often the optimiser may go through the counts, at the most, in each of its phases; of the
+        passes: How often the optimiser may go through the counts, at most, in each of its phases; of the
             published one, how often it does.
         seed: The same seed gives the same numbers.
     """
@@ -50,7 +50,7 @@ class WordSettings:
     passes: tuple[int, ...] = ()
     seed: int = 0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name, value, known in (
             ("method", self.method, METHODS),
             ("prior", self.prior, PRIORS),
@@ -99,7 +99,7 @@ class WordSettings:
 
 
 def default_passes(method: str, optimiser: str) -> tuple[int, ...]:
-    """How often each phase goes through the counts: of the fast optimiser, at the most (`docs/words.md`)."""
+    """How often each phase goes through the counts: of the fast optimiser, at most (`docs/words.md`)."""
     if method == "dsg-s":
         return (2000, 1000) if optimiser == "fast" else (5000, 1000)
     return (2000,) if optimiser == "fast" else (5000,)

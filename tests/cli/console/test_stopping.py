@@ -78,16 +78,16 @@ def test_a_count_needs_no_stream(tmp_path, closed, processes):
     rows = [f"{date},{' '.join(text.split())}" for date, text in small_texts(3)]
     (tmp_path / "texts.csv").write_text("\n".join(["date,text", *rows]))
     options = ("--vocabulary", "31", "--processes", processes)
-    done = run_closed(closed, "words", "count", "texts.csv", *options, "-o", "x.driftline", cwd=tmp_path)
+    done = run_closed(closed, "words", "count", "texts.csv", *options, "-o", "x.counts", cwd=tmp_path)
     assert done.returncode == 0
     assert done.stderr == ""
     assert bool(done.stdout) == (closed == "2>&-")
-    assert words.load_counts(tmp_path / "x.driftline").tokens.sum() > 0
-    assert {path.name for path in tmp_path.iterdir()} == {"texts.csv", "x.driftline"}
+    assert words.load_counts(tmp_path / "x.counts").tokens.sum() > 0
+    assert {path.name for path in tmp_path.iterdir()} == {"texts.csv", "x.counts"}
 
 
 def test_an_error_that_nobody_reads_is_not_taken_for_a_result(tmp_path):
-    done = run_closed("2>&-", "words", "count", "nowhere.csv", "-o", "x.driftline", cwd=tmp_path)
+    done = run_closed("2>&-", "words", "count", "nowhere.csv", "-o", "x.counts", cwd=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
 
 
@@ -103,7 +103,7 @@ def test_a_count_ends_on_sigterm_as_on_ctrl_c(tmp_path, capsys, monkeypatch):
     (tmp_path / "texts.csv").write_text("date,text\n1850,a b\n1851,b a\n")
     before = signal.getsignal(signal.SIGTERM)
     monkeypatch.setattr(words, "count", lambda *_, **__: signal.raise_signal(signal.SIGTERM), raising=False)
-    arguments = ["words", "count", str(tmp_path / "texts.csv"), "-o", str(tmp_path / "x.driftline")]
+    arguments = ["words", "count", str(tmp_path / "texts.csv"), "-o", str(tmp_path / "x.counts")]
     assert main(arguments) == 143
     assert signal.getsignal(signal.SIGTERM) == before
     assert capsys.readouterr().err == "driftline: interrupted\n"

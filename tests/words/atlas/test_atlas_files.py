@@ -131,8 +131,8 @@ BROKEN = {
     "filtered|others": lambda a, f: f.update(between="filtered"),
     "missing, or there are others": lambda a, f: f.update(between="independent"),
     "the history has no lists": lambda a, f: f.update(history={"elbo": 3}),
-    "the settings are no object": lambda a, f: f.update(settings=[]),
-    "the elbo is no number": lambda a, f: f.update(elbo="high"),
+    "the settings are not an object": lambda a, f: f.update(settings=[]),
+    "the elbo is not a number": lambda a, f: f.update(elbo="high"),
     "vocabulary": lambda a, f: f.pop("vocabulary"),
     "paces and words do not agree": lambda a, f: a.update(paces=a["paces"][:-1]),
     "paces name one that is not there": lambda a, f: a["paces"].__setitem__(0, 1),
@@ -143,7 +143,7 @@ BROKEN = {
     ),
     "converged is neither true nor false": lambda a, f: f.update(converged="yes"),
     "the message is not text": lambda a, f: f.update(message=3),
-    "what was learnt is no object": lambda a, f: f.update(learnt=[]),
+    "what was learnt is not an object": lambda a, f: f.update(learnt=[]),
 }
 
 

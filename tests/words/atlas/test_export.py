@@ -160,7 +160,7 @@ def test_files_of_another_form_are_refused_by_line(tmp_path, content):
 
 
 def test_folders_of_another_form_are_refused(tmp_path):
-    with pytest.raises(NotADirectoryError, match="is no folder; pass one with files such as"):
+    with pytest.raises(NotADirectoryError, match="is not a folder; pass one with files such as"):
         import_word2vec(tmp_path / "nothing")
     with pytest.raises(ValueError, match="there are no vectors in"):
         import_word2vec(tmp_path)

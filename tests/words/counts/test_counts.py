@@ -108,7 +108,7 @@ def test_inconsistent_files_are_refused_even_with_a_good_checksum(path, what):
     BROKEN[what](arrays, facts)
     files.write(path, KIND, arrays, facts)
     with pytest.raises(
-        ValueError, match=rf"texts\.counts does not hold sound counts \(.*{what}.*\); count again"
+        ValueError, match=rf"texts\.counts does not hold sound counts \(.*{what}.*\); count the texts again"
     ):
         words.load_counts(path)
 

@@ -30,7 +30,7 @@ def counted(corpus, **options):
     return words.count(corpus, **({"vocabulary": 80, "step": "year", "progress": False} | options))
 
 
-@pytest.fixture(scope="module", params=[3, 4])  # a third is no number of single precision
+@pytest.fixture(scope="module", params=[3, 4])  # a third is not a number of single precision
 def window(request):
     return request.param
 
@@ -246,7 +246,7 @@ BROKEN = {
     "occurrences have another shape": lambda a: a.update(part_step=a["part_step"][:-1]),
     "pointers have another length": lambda a: a.update(step_indptr=a["step_indptr"][:-1]),
     "a part has no document": lambda a: a["documents"].__setitem__(2, 0),
-    "a count is no multiple of its weights": lambda a: a["values"].__setitem__(3, 0.1),
+    "a count is not a multiple of its weights": lambda a: a["values"].__setitem__(3, 0.1),
     "a count is not positive": lambda a: a["values"].__setitem__(3, np.inf),
 }
 
@@ -259,7 +259,9 @@ def test_parts_that_do_not_agree_are_refused(counts, what, tmp_path):
     arrays = {name: array.copy() for name, array in arrays.items()}
     BROKEN[what](arrays)
     files.write(path, KIND, arrays, facts)
-    with pytest.raises(ValueError, match=rf"x\.counts does not hold sound counts \({what}.*\); count again"):
+    with pytest.raises(
+        ValueError, match=rf"x\.counts does not hold sound counts \({what}.*\); count the texts again"
+    ):
         words.load_counts(path)
 
 

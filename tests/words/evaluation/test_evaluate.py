@@ -264,7 +264,7 @@ def test_scores_from_before_are_read_but_not_gone_on_from(counts, begun):
     del facts["made_from"], facts["sha256"]
     begun.write_text(json.dumps(facts))
     assert list(Evaluation.load(begun).methods) == ["sgi"]
-    with pytest.raises(ValueError, match=r"scores\.json does not say what it was made from; start again"):
+    with pytest.raises(ValueError, match=r"scores\.json does not say what it was made from; begin again"):
         words.evaluate(counts, ("sgi", "sgp"), path=begun, resume=True, **QUICK)
 
 

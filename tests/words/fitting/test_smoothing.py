@@ -424,7 +424,8 @@ def test_noise_widens_what_is_stored(topical, monkeypatch):
     ends, _ = ends_of(trainer)
     factor = 1.0 + np.arange(20.0 * 3).reshape(20, 3) / 10
     monkeypatch.setattr(step_noise, "dispersions", lambda *_: jnp.asarray(factor))
-    state = ends["paths"] | {"word_noise": jnp.ones((20, 3)), "context_noise": jnp.ones((20, 3))}
+    ones = jnp.ones((20, 3))
+    state = ends["paths"]._replace(word_noise=ones, context_noise=ones)
     problem, found = trainer.finish(state)
     refreshed, curvatures = trainer._refreshed(state)
     moments = trainer.moments(refreshed)

@@ -59,7 +59,7 @@ def test_point_estimates_are_stationary_under_a_prior_without_dynamics(counts, m
 def test_with_gaussian_data_in_place_of_counts_it_is_the_kalman_filter(counts, prior, monkeypatch):
     noise, passes = 0.5, 2377  # variance; a number of passes that no other test has, so that it compiles anew
     monkeypatch.setattr(one_step, "TOLERANCE", 0.0)
-    monkeypatch.setattr(stepwise, "ROUNDING", 0.0)
+    monkeypatch.setattr(one_step, "ROUNDING", 0.0)
     off = 1e-5  # by which the mode may be missed, in its own standard deviations: it is climbed to
 
     def observed(batch):

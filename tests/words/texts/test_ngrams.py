@@ -132,7 +132,10 @@ def test_several_tables_are_one(tmp_path):
 
 
 BAD = {
-    "another n": ("the cat\t1800\t1\t1\nthe cat sat\t1800\t1\t1\n", "x, line 2: 'the cat sat' is no 2-gram"),
+    "another n": (
+        "the cat\t1800\t1\t1\nthe cat sat\t1800\t1\t1\n",
+        "x, line 2: 'the cat sat' is not a 2-gram",
+    ),
     "no numbers": ("the cat\n", "x, line 1: b'' is not year, matches and volumes"),
     "a word for a number": ("the cat\t1800\tten\t1\n", "x, line 1: b'1800,ten,1' is not year"),
     "a hole": ("the cat\t1800,,1\n", "x, line 1: b'1800,,1' is not year"),
@@ -159,7 +162,7 @@ def test_bad_options_are_refused(tmp_path):
     for options in ({"case": "upper"}, {"tags": "some"}, {"overlap": "half"}, {"years": (1900, 1800)}):
         with pytest.raises(ValueError, match=f"{next(iter(options))}="):
             words.ngrams(tmp_path / "x", **options)
-    with pytest.raises(ValueError, match="leave tokenise= away"):
+    with pytest.raises(ValueError, match="leave tokenise= out"):
         words.count(words.ngrams(tmp_path / "x"), 2, tokenise=str.split)
     with pytest.raises(FileNotFoundError, match="there is no file"):
         words.ngrams(tmp_path / "y")

@@ -227,7 +227,7 @@ BAD = {
     "no line at all": ("x.csv", "", r"x\.csv is empty"),
     "no JSON": ("x.jsonl", '{"date": 1850, "text": "a"}\n{"date"', r"x\.jsonl, line 2: not JSON"),
     "JSON too deep": ("x.jsonl", "[" * 100_000, r"x\.jsonl, line 1: not JSON"),
-    "JSON that is no object": ("x.jsonl", "[1]", r"x\.jsonl, line 1: a JSON list"),
+    "JSON that is not an object": ("x.jsonl", "[1]", r"x\.jsonl, line 1: a JSON list"),
     "a text that is a number": (
         "x.jsonl",
         '{"date": 1850, "text": 5}',

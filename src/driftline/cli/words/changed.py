@@ -3,9 +3,15 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from driftline.cli.words.answers import to_json
 from driftline.cli.words.inputs import number, read_counts
+
+if TYPE_CHECKING:
+    from driftline.words.atlas.answers import Changed
+    from driftline.words.atlas.atlas import Atlas
+    from driftline.words.evaluation.shuffled_dates import Null, NullProgress
 
 ORDER = 60
 COARSE = (
@@ -18,9 +24,12 @@ The distance is one less the cosine of the two vectors, with what all words shar
 median and its 90 % band, both zero for words that have rather not moved. --null shuffles the dates of the
 documents, fits again, and tells how many of the words called changed are called by chance.
 
+In Python: words.load(ATLAS).changed(start, end, n=20, stop=..., probability=0.95); with --null N,
+words.null(counts, atlas, start, end, times=N).
+
 examples:
   driftline words changed sotu.atlas --from 1900 --to 2000 --stop function-words.txt
-  driftline words changed sotu.atlas --from 1900 --to 2000 --null 20 --counts sotu.driftline
+  driftline words changed sotu.atlas --from 1900 --to 2000 --null 20 --counts sotu.counts
 """
 
 
@@ -29,14 +38,15 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "changed",
         help="words that changed most between two dates",
-        description="Rank words by their change between two dates, with the probability of a real change.",
+        description="Rank words by change between two dates, with the probability that it is not noise.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
     add("atlas", metavar="ATLAS", type=Path, help="file from `driftline words fit`")
-    add("--from", dest="start", required=True, metavar="DATE", help="such as 1900 or 1900-12-31")
-    add("--to", dest="end", required=True, metavar="DATE", help="the later date, or the other one")
+    what = "such as 1900 or 1900-12-31"
+    add("--start", "--from", dest="start", required=True, metavar="DATE", help=what)
+    add("--end", "--to", dest="end", required=True, metavar="DATE", help="the same")
     add("-n", dest="number", type=number, default=20, metavar="N", help="how many words (%(default)s)")
     what = "leave out words that occur less often around either date (10; 1 after an import)"
     add("--min-count", type=int, metavar="N", help=what)
@@ -66,7 +76,7 @@ def run(arguments: argparse.Namespace) -> int:
     if bool(arguments.null) != (arguments.counts is not None):
         raise ValueError("--null and --counts go together: dates are shuffled in the counts of the atlas")
     if arguments.null == 1:
-        raise ValueError("--null 1: two shuffles at the least are needed to tell chance from none")
+        raise ValueError("--null 1: at least two shuffles are needed to measure chance; ask for more")
     atlas = words.load(arguments.atlas)
     options = {
         "min_count": arguments.min_count,
@@ -91,7 +101,9 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _null(arguments, atlas, asked, options):
+def _null(
+    arguments: argparse.Namespace, atlas: "Atlas", asked: tuple[str, str], options: dict[str, Any]
+) -> "Null":
     """Compare with fits to shuffled dates, with a line of progress."""
     from driftline import words
     from driftline.terminal import Line
@@ -99,7 +111,7 @@ def _null(arguments, atlas, asked, options):
     counts = read_counts(arguments.counts)
     line = Line()
 
-    def tell(told):
+    def tell(told: "NullProgress") -> None:
         line.write(f"shuffle {told.done}/{told.planned}: {told.called} of {told.compared} words called")
 
     try:
@@ -109,7 +121,7 @@ def _null(arguments, atlas, asked, options):
         line.close()
 
 
-def _with_rates(found, null):
+def _with_rates(found: "Changed", null: "Null") -> str:
     """The table of changed words, with the rate of false discoveries down to each."""
     lines = str(found).splitlines()
     begin = len(lines) - len(found.words) - 1

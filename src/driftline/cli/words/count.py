@@ -5,11 +5,18 @@ import os
 import shlex
 import sys
 import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from driftline.cli.console.stopping import ending_on_sigterm
 from driftline.cli.words.inputs import check_out, count_or_path, delimiter, step
 from driftline.cli.words.locks import only_one
+
+if TYPE_CHECKING:
+    from driftline.words.counts.counts import Counts
+    from driftline.words.texts.corpus import Corpus
+    from driftline.words.texts.ngrams import NgramTable
 
 ORDER = 10
 EPILOG = """\
@@ -18,12 +25,12 @@ dates in their names or in a --table; each but Parquet may be packed with gzip o
 1850-12 or 1850-12-31; 1850.5 is the middle of 1850. - reads a table from standard input.
 
 examples:
-  driftline words count speeches.csv --date day --text speech --step year -o speeches.driftline
-  driftline words count letters/ --table letters.csv --join-days 7 -o letters.driftline
-  driftline words count eng-5gram-* --ngrams --years 1800 2008 --rank per-step -o books.driftline
-  zcat speeches.csv.gz | driftline words count - -o speeches.driftline
-  driftline words count news.jsonl --tokenise jieba:lcut --processes 4 -o news.driftline
-  driftline words count --sotu --end 2016 --join-days 7 -o sotu.driftline
+  driftline words count speeches.csv --date day --text speech --step year -o speeches.counts
+  driftline words count letters/ --table letters.csv --join-days 7 -o letters.counts
+  driftline words count eng-5gram-* --ngrams --years 1800 2008 --rank per-step -o books.counts
+  zcat speeches.csv.gz | driftline words count - -o speeches.counts
+  driftline words count news.jsonl --tokenise jieba:lcut --processes 4 -o news.counts
+  driftline words count --sotu --end 2016 --join-days 7 -o sotu.counts
 """
 OF_FILES = (
     "date",
@@ -58,7 +65,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=run)
 
 
-def _add_counting(group):
+def _add_counting(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     what = "document (all of one date), day, month, year, decade, or a number of days (%(default)s)"
     add("--step", type=step, default="document", help=f"what makes a time step: {what}")
@@ -78,7 +85,7 @@ def _add_counting(group):
     add("--processes", type=int, default=1, metavar="N", help="how many share the work (%(default)s)")
 
 
-def _add_files(group):
+def _add_files(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--date", metavar="COL", help="column of dates (date)")
     add("--text", metavar="COL", help="column of texts (text); with --table, of file names (file)")
@@ -100,7 +107,7 @@ def _add_files(group):
     add("--expansion", type=int, metavar="TIMES", help="how far a packed file may expand (200)")
 
 
-def _add_other(group):
+def _add_other(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add(
         "--sotu",
@@ -122,7 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _count(arguments)
 
 
-def _count(arguments):
+def _count(arguments: argparse.Namespace) -> int:
     from driftline import words
     from driftline.words.texts.word_lists import read_word_list
 
@@ -156,7 +163,7 @@ def _count(arguments):
     return 0
 
 
-def _tokeniser(arguments):
+def _tokeniser(arguments: argparse.Namespace) -> "Callable[[str], Iterable[str]]":
     """What cuts texts; modules are looked for in the folder where the user is, too."""
     from driftline.words.texts.named_tokeniser import ImportedTokeniser
     from driftline.words.texts.tokens import Tokeniser
@@ -169,7 +176,7 @@ def _tokeniser(arguments):
     return ImportedTokeniser(arguments.tokenise)
 
 
-def _source(arguments):
+def _source(arguments: argparse.Namespace) -> "Corpus | NgramTable":
     from driftline import words
 
     options = {"limits": words.Limits(**_given(arguments, OF_LIMITS))}
@@ -195,18 +202,18 @@ def _source(arguments):
     return corpus.between(**_given(arguments, OF_DATES))
 
 
-def _given(arguments, names):
+def _given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
     values = {name: vars(arguments)[name] for name in names}
     return {name: value for name, value in values.items() if value is not None and value != []}
 
 
-def _refuse(arguments, names, what):
+def _refuse(arguments: argparse.Namespace, names: Iterable[str], what: str) -> None:
     for name in _given(arguments, names):
         option = name.upper() if name == "texts" else f"--{name.replace('_', '-')}"
         raise ValueError(f"{option} is not for {what}")
 
 
-def _summary(counts, seconds, is_text):
+def _summary(counts: "Counts", seconds: float, is_text: bool) -> str:
     tokens = int(counts.tokens.sum())
     covered = counts.occurrences.sum() / max(tokens, 1)
     documents = f"{counts.documents.sum():,} {'documents' if is_text else 'printed n-grams'}"

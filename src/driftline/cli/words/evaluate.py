@@ -4,12 +4,17 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from driftline.cli.console.stopping import stopped_by
 from driftline.cli.words import model
 from driftline.cli.words.inputs import check_out, chosen_steps, read_counts
 from driftline.cli.words.locks import only_one
 from driftline.words import settings
+
+if TYPE_CHECKING:
+    from driftline.words.counts.counts import Counts
+    from driftline.words.evaluation.scores import Evaluation
 
 ORDER = 30
 TABLE, PICTURE = "scores.json", "scores.png"
@@ -21,8 +26,8 @@ Scores are saved whenever a method has finished. If Ctrl-C or a crash stops the 
 --resume runs them only.
 
 examples:
-  driftline words evaluate sotu.driftline --methods dsg-f dsg-s --dim 50 -o scores
-  driftline words evaluate sotu.driftline --methods dsg-f dsg-s --dim 50 -o scores --resume
+  driftline words evaluate sotu.counts --methods dsg-f dsg-s --dim 50 -o scores
+  driftline words evaluate sotu.counts --methods dsg-f dsg-s --dim 50 -o scores --resume
 """
 
 
@@ -58,7 +63,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=run)
 
 
-def _passes(text):
+def _passes(text: str) -> tuple[str, tuple[int, ...]]:
     name, _, numbers = text.partition("=")
     known = name in settings.COMPARED and all(number.isdecimal() for number in numbers.split(","))
     if not known:
@@ -74,7 +79,9 @@ def run(arguments: argparse.Namespace) -> int:
         return _evaluate(arguments, counts, options, table, picture)
 
 
-def _evaluate(arguments, counts, options, table, picture):
+def _evaluate(
+    arguments: argparse.Namespace, counts: "Counts", options: dict[str, Any], table: Path, picture: Path
+) -> int:
     from driftline.words.evaluation.scores import unfinished
 
     try:
@@ -92,7 +99,7 @@ def _evaluate(arguments, counts, options, table, picture):
     return 0
 
 
-def _prepare(arguments, table):
+def _prepare(arguments: argparse.Namespace, table: Path) -> "tuple[Counts, dict[str, Any]]":
     """The counts, and the options of `words.evaluate`; what would stop it is refused now."""
     from driftline.report.pictures import new_figure
     from driftline.words.evaluation.evaluate import check_steps, settings_of_each
@@ -116,7 +123,7 @@ def _prepare(arguments, table):
     }
 
 
-def _check_folder(out, counts):
+def _check_folder(out: Path, counts: Path) -> None:
     """Refuse a folder that cannot be made or written to before the work and not after it."""
     place = next(each for each in (out, *out.absolute().parents) if os.path.lexists(each))
     if not place.is_dir():
@@ -128,7 +135,7 @@ def _check_folder(out, counts):
             check_out(out / name, [counts], name)
 
 
-def _make(folder):
+def _make(folder: Path) -> None:
     from driftline.storage.explained_errors import explained
 
     try:
@@ -137,7 +144,7 @@ def _make(folder):
         raise explained(error, f"could not make the folder {folder}", "choose another place") from error
 
 
-def _compare(counts, methods, options):
+def _compare(counts: "Counts", methods: list[str], options: dict[str, Any]) -> "Evaluation":
     from driftline import words
     from driftline.terminal import Line, listener
 

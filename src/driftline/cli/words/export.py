@@ -25,7 +25,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("-o", "--out", type=Path, required=True, metavar="PATH", help=what)
     what = "word2vec text, CSV with a line for each date and word, or NumPy arrays (%(default)s)"
     add("--format", choices=FORMATS, default=FORMATS[0], help=what)
-    add("--at", type=DATE, nargs="+", metavar="DATE", help="some dates only, such as 1900")
+    what = "some dates only, such as 1900"
+    add("--when", "--at", dest="when", type=DATE, nargs="+", metavar="DATE", help=what)
     parser.set_defaults(run=run)
 
 
@@ -36,7 +37,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.format != "word2vec":
         check_out(arguments.out, [arguments.atlas], f"words.{arguments.format}")
     atlas = words.load(arguments.atlas)
-    paths = atlas.export(arguments.out, arguments.format, when=arguments.at)
+    paths = atlas.export(arguments.out, arguments.format, when=arguments.when)
     what = str(paths[0]) if len(paths) == 1 else f"{paths[0]} to {paths[-1].name}, {len(paths):,} files"
     print(f"Vectors: {what} ({size_of(paths)})")
     return 0

@@ -6,6 +6,7 @@ import shlex
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from driftline.cli.console.stopping import stopped_by
 from driftline.cli.words import model
@@ -13,6 +14,10 @@ from driftline.cli.words.answers import size_of
 from driftline.cli.words.inputs import check_out, chosen_steps, read_counts
 from driftline.cli.words.locks import only_one
 from driftline.words.settings import METHODS
+
+if TYPE_CHECKING:
+    from driftline.words.atlas.atlas import Atlas
+    from driftline.words.counts.counts import Counts
 
 ORDER = 20
 PART = ".part"
@@ -22,10 +27,10 @@ A fit saves its state to a checkpoint now and then, and when Ctrl-C or SIGTERM s
 without the interruption.
 
 examples:
-  driftline words fit sotu.driftline -o sotu.atlas
-  driftline words fit tweets.driftline --drift 1 --dim 50 -o tweets.atlas
-  driftline words fit sotu.driftline -o sotu.atlas --resume
-  driftline words fit notes.driftline -o notes.atlas --seeds 3
+  driftline words fit sotu.counts -o sotu.atlas
+  driftline words fit tweets.counts --drift 1 --dim 50 -o tweets.atlas
+  driftline words fit sotu.counts -o sotu.atlas --resume
+  driftline words fit notes.counts -o notes.atlas --seeds 3
 """
 
 
@@ -51,7 +56,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.set_defaults(run=run)
 
 
-def _add_run(group):
+def _add_run(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
     add("--checkpoint", type=Path, metavar="FILE", help=f"where the state is saved (ATLAS{PART})")
     what = "seconds between two checkpoints (%(default)s)"
@@ -72,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _fit(arguments, checkpoint)
 
 
-def _fit(arguments, checkpoint):
+def _fit(arguments: argparse.Namespace, checkpoint: Path) -> int:
     from driftline import words
 
     counts = read_counts(arguments.counts)
@@ -107,7 +112,7 @@ def _fit(arguments, checkpoint):
     return 0
 
 
-def _check_places(arguments, checkpoint):
+def _check_places(arguments: argparse.Namespace, checkpoint: Path) -> None:
     check_out(arguments.out, [arguments.counts], "words.atlas")
     check_out(checkpoint, [arguments.counts], f"words.atlas{PART}")
     if checkpoint.resolve() == arguments.out.resolve():
@@ -116,7 +121,7 @@ def _check_places(arguments, checkpoint):
         raise ValueError(f"every={arguments.every}; a number of seconds is needed")
 
 
-def _check_checkpoint(arguments, checkpoint):
+def _check_checkpoint(arguments: argparse.Namespace, checkpoint: Path) -> None:
     found = _checkpoints(checkpoint)
     if arguments.resume and not found:
         raise FileNotFoundError(f"there is no checkpoint {checkpoint} to go on from; begin without --resume")
@@ -126,21 +131,21 @@ def _check_checkpoint(arguments, checkpoint):
         )
 
 
-def _checkpoints(checkpoint):
+def _checkpoints(checkpoint: Path) -> list[Path]:
     """Files that are there of the state: one, or one for each of several seeds."""
     seeds = checkpoint.parent.glob(f"{glob.escape(checkpoint.name)}.seed*")
     of_seeds = [path for path in seeds if path.name.rpartition(".seed")[2].isdecimal()]
     return [path for path in (checkpoint, *sorted(of_seeds)) if path.is_file()]
 
 
-def _remove_halves(path):
+def _remove_halves(path: Path) -> None:
     """Remove what is left of a file that was being written when a fit was killed (`files.replacing`)."""
     place = path.resolve()  # which is replaced if the path is a link
     for half in place.parent.glob(f".{glob.escape(place.name)}.{'[0-9a-f]' * 12}"):
         half.unlink(missing_ok=True)
 
 
-def _print_memory(counts, arguments, held_out):
+def _print_memory(counts: "Counts", arguments: argparse.Namespace, held_out: list[int]) -> None:
     """Say how much memory the fit will need; what cannot be fitted at all is left for the fit to refuse."""
     import numpy as np
 
@@ -158,7 +163,7 @@ def _print_memory(counts, arguments, held_out):
     print(f"{'memory':<8}about {memory.estimate(problem) / 1e9:.1f} GB{beside}", flush=True)
 
 
-def _summary(atlas, path, seconds):
+def _summary(atlas: "Atlas", path: Path, seconds: float) -> str:
     first, last = (str(date)[:4] for date in (atlas.dates[0], atlas.dates[-1]))
     if first == last:
         first, last = str(atlas.dates[0]), str(atlas.dates[-1])
@@ -191,7 +196,7 @@ def _summary(atlas, path, seconds):
     return "\n".join([*(f"{name:<8}{value}" for name, value in rows.items()), places])
 
 
-def _agreed(found):
+def _agreed(found: dict[str, Any]) -> str:
     """How far fits from several seeds agree, in words."""
     parts = [f"{found['fits']} fits share {100 * found['share']:.0f} % of {found['n']} nearest words"]
     correlation = found["change"]["rank_correlation"]

@@ -3,9 +3,13 @@
 import argparse
 import shlex
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from driftline.cli.words.answers import size_of
 from driftline.cli.words.inputs import check_out
+
+if TYPE_CHECKING:
+    from driftline.words.atlas.atlas import Atlas
 
 ORDER = 80
 EPILOG = """\
@@ -44,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _summary(atlas, path):
+def _summary(atlas: "Atlas", path: Path) -> str:
     files = len(atlas.provenance["files"])
     rows = {
         "source": f"{atlas.provenance['source']}, {files:,} {'file' if files == 1 else 'files'}",
@@ -56,7 +60,7 @@ def _summary(atlas, path):
     return "\n".join([*(f"{name:<9}{value}" for name, value in rows.items()), places])
 
 
-def _next(atlas, path):
+def _next(atlas: "Atlas", path: Path) -> str:
     """A question that this atlas has an answer to."""
     name, knots = shlex.quote(str(path)), atlas.knots
     first, last = (set(knots.word[knots.step == step].tolist()) for step in (0, len(atlas) - 1))

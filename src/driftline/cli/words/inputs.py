@@ -12,7 +12,8 @@ from driftline.cli.console.parsing import Text
 if TYPE_CHECKING:
     from driftline.words.counts.counts import Counts
 
-SUFFIX = ".driftline"
+SUFFIX = ".counts"
+OF_COUNTS = (SUFFIX, ".driftline")  # and what earlier versions called them
 
 
 def count_or_path(text: str) -> int | Path:
@@ -47,7 +48,7 @@ def number(text: str) -> int:
 
 
 def steps(text: str) -> slice:
-    """A time step by its number, as in Python from 0, or several as FIRST:END or FIRST:END:BY."""
+    """A time step by its number, which starts at 0, or several as FIRST:END or FIRST:END:BY, as in Python."""
     try:
         parts = [int(part) if part else None for part in text.split(":")]
         if len(parts) == 1 and parts[0] is not None:
@@ -113,6 +114,6 @@ def check_out(path: Path, inputs: Sequence[Path], example: str = f"counts{SUFFIX
         raise ValueError(f"{path} is one of the files to read and would be overwritten; name another")
 
 
-def _is_part(path, source):
+def _is_part(path: Path, source: Path) -> bool:
     inside = source.is_dir() and path.resolve().is_relative_to(source.resolve())
-    return path.samefile(source) or (inside and path.suffix != SUFFIX)
+    return path.samefile(source) or (inside and path.suffix not in OF_COUNTS)

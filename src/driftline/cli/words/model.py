@@ -35,7 +35,7 @@ def add_options(group: Any) -> None:
     add("--seed", type=int, default=defaults.seed, metavar="N", help=what)
 
 
-def _dimension(text):
+def _dimension(text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isdecimal():
@@ -45,7 +45,7 @@ def _dimension(text):
 
 def add_hold_out(group: Any, what: str) -> None:
     """Describe the option that names held-out steps."""
-    help = f"{what}: numbers that start at zero, or FIRST:END:BY"
+    help = f"{what}: numbers that start at 0, or FIRST:END:BY"
     group.add_argument("--hold-out", type=steps, nargs="+", metavar="STEPS", help=help)
 
 

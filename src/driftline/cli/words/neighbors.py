@@ -2,15 +2,24 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from driftline.cli.words.answers import beside, to_json
 from driftline.cli.words.inputs import DATE, number
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from driftline.words.atlas.answers import Neighbors
+    from driftline.words.atlas.atlas import Atlas
 
 ORDER = 40
 EPILOG = """\
 Words are ranked by the cosine of their mean vectors, the similarity. What is not well known of a vector has
 any direction, so the cosine that the posterior expects is smaller; it is shown with the band that holds it
 with a probability of 90 %.
+
+In Python: words.load(ATLAS).neighbors(word, when, n=10, like=..., min_count=1, window=2).
 
 examples:
   driftline words neighbors sotu.atlas security --at 1900 2000
@@ -31,7 +40,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     add("atlas", metavar="ATLAS", type=Path, help="file from `driftline words fit`")
     add("word", metavar="WORD", help="the word to look around")
     what = "when, such as 1900 or 1900-12-31 (the first, the middle and the last step that knows the word)"
-    add("--at", type=DATE, nargs="+", metavar="DATE", help=what)
+    add("--when", "--at", dest="when", type=DATE, nargs="+", metavar="DATE", help=what)
     what = "take the word as it was then, and show what was closest to that --at other dates"
     add("--like", metavar="DATE", help=what)
     add("-n", dest="number", type=number, default=10, metavar="N", help="how many words (%(default)s)")
@@ -49,10 +58,10 @@ def run(arguments: argparse.Namespace) -> int:
 
     atlas = words.load(arguments.atlas)
     word = atlas.index(arguments.word)
-    dates = arguments.at or _default_dates(atlas, word if arguments.like is None else None)
+    dates = arguments.when or _default_dates(atlas, word if arguments.like is None else None)
     options = {"min_count": arguments.min_count, "window": arguments.window}
     found = [
-        atlas.counterparts(arguments.word, arguments.like or date, date, arguments.number, **options)
+        atlas.neighbors(arguments.word, date, arguments.number, like=arguments.like, **options)
         for date in dates
     ]
     if arguments.json:
@@ -66,7 +75,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _default_dates(atlas, word):
+def _default_dates(atlas: "Atlas", word: int | None) -> "np.ndarray":
     """The first, the middle and the last date; if a word is given, of those at which it has a vector."""
     from driftline.words.atlas.queries import steps_with_vector
 
@@ -76,21 +85,21 @@ def _default_dates(atlas, word):
     return atlas.dates[[steps[k] for k in sorted({0, last // 2, last})]]
 
 
-def _title(found):
+def _title(found: "list[Neighbors]") -> str:
     then = found[0].vector_date
     is_same = all(each.date == each.vector_date for each in found)
     caveat = f"{found[0].caveat}\n" if found[0].caveat else ""
     return f"{caveat}Closest to {found[0].word}" + ("" if is_same else f" as it was at {then}")
 
 
-def _table(found):
+def _table(found: "Neighbors") -> str:
     """A narrow table: the date, then a line for each word."""
     times = f"{found.word} {found.word_support:,} times" if found.date == found.vector_date else ""
     width = max([len(word) for word in found.words] + [len(f"{found.date}")])
     rows = [f"{str(found.date):<{width}}  {times}".rstrip()]
     for k, word in enumerate(found.words):
         number = f"{found.similarities[k]:.2f}"
-        if found.lower is not None:
+        if found.expected is not None and found.lower is not None and found.upper is not None:
             number = f"{found.expected[k]:5.2f}  [{found.lower[k]:5.2f}, {found.upper[k]:5.2f}]"
         rows.append(f"{word:<{width}}  {number}")
     return "\n".join(rows)

@@ -2,9 +2,13 @@
 
 import argparse
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from driftline.cli.words.answers import to_json, with_rows
 from driftline.cli.words.inputs import check_out
+
+if TYPE_CHECKING:
+    from driftline.words.atlas.answers import Similarity
 
 ORDER = 50
 ROWS = 20
@@ -44,14 +48,14 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _table(found):
+def _table(found: "Similarity") -> str:
     text = str(with_rows(found, _spaced(len(found.dates), ROWS)))
     if len(found.dates) > ROWS:
         text += f"\n\n{ROWS} of {len(found.dates)} dates; --json has all"
     return text
 
 
-def _spaced(total, most):
+def _spaced(total: int, most: int) -> list[int]:
     """At most so many whole numbers below `total`, evenly spaced, the first and the last among them."""
     many = min(total, most)
     return [round(k * (total - 1) / max(many - 1, 1)) for k in range(many)]

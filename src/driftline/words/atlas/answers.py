@@ -21,7 +21,7 @@ class Answer(abc.ABC):
 
     @abc.abstractmethod
     def columns(self) -> dict[str, np.ndarray]:
-        """The columns of the table; those that the method does not give are omitted."""
+        """The columns of the table; those that the method does not give are left out."""
 
     @abc.abstractmethod
     def title(self) -> str:
@@ -37,7 +37,7 @@ class Answer(abc.ABC):
         index = columns.pop(self.index)
         return pandas.DataFrame(columns, index=pandas.Index(index, name=self.index))
 
-    def __str__(self):
+    def __str__(self) -> str:
         columns = {
             name: _texts(column, 2 if name in self.drawn else 3)
             for name, column in self.columns().items()
@@ -56,7 +56,7 @@ class Answer(abc.ABC):
         return "\n".join(line.rstrip() for line in lines)
 
 
-def _texts(column, digits):
+def _texts(column: np.ndarray, digits: int) -> list[str]:
     if column.dtype.kind == "f":
         return [f"{number:.{digits}f}" for number in column]
     if column.dtype.kind in "iu":
@@ -112,7 +112,7 @@ class Neighbors(Answer):
             "count": self.support,
         }
 
-    def title(self):  # noqa: D102
+    def title(self) -> str:  # noqa: D102
         asked = f"{self.word} ({self.word_support:,} occurrences) at {self.vector_date}"
         return f"Closest to {asked}" + (f", at {self.date}" if self.date != self.vector_date else "")
 
@@ -160,7 +160,7 @@ class Similarity(Answer):
             **({} if self.a == self.b else {f"count {self.b}": self.b_occurrences}),
         }
 
-    def title(self):  # noqa: D102
+    def title(self) -> str:  # noqa: D102
         return f"Similarity of {self.a} and {self.b}"
 
 
@@ -199,7 +199,7 @@ class Trajectory(Answer):
             "per_million": 1e6 * self.frequency,
         }
 
-    def title(self):  # noqa: D102
+    def title(self) -> str:  # noqa: D102
         return f"Path of {self.word}"
 
 
@@ -261,7 +261,7 @@ class Changed(Answer):
             "count_end": self.end_support,
         }
 
-    def title(self):  # noqa: D102
+    def title(self) -> str:  # noqa: D102
         found = (
             "no probabilities"
             if self.num_changed is None

@@ -68,7 +68,7 @@ class Atlas:
     message: str = ""
     learnt: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         wanted = (len(self.vocabulary), len(self.dates))
         if (self.knots.num_words, self.knots.num_steps) != wanted:
             raise ValueError(
@@ -83,7 +83,7 @@ class Atlas:
     def __len__(self) -> int:
         return len(self.dates)
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return (
             f"Atlas({self.settings.get('method', 'unknown')}, {len(self)} steps from {self.dates[0]} to "
             f"{self.dates[-1]}, {len(self.vocabulary):,} words, {self.dim} dimensions)"
@@ -180,24 +180,35 @@ class Atlas:
         )
 
     def neighbors(
-        self, word: str, when: Any, n: int = 10, *, min_count: int = 1, window: int = WINDOW
+        self,
+        word: str,
+        when: Any,
+        n: int = 10,
+        *,
+        like: Any = None,
+        min_count: int = 1,
+        window: int = WINDOW,
     ) -> Neighbors:
         """The words closest to a word at a date, at which it needs a vector that is not zero.
+
+        What was "computer" in 1900? `atlas.neighbors("computer", 1900, like=2000)`.
 
         Args:
             word: A word.
             when: A date, a year or text.
             n: How many.
+            like: Another date, to take the word as it was then.
             min_count: Words that occur less often around the date are left out: where a word does not occur,
                 its vector says what its next occurrences do, not what it was.
             window: How many steps on either side are around the date.
         """
-        return self.counterparts(word, when, when, n, min_count=min_count, window=window)
+        at = when if like is None else like
+        return self.counterparts(word, at, when, n, min_count=min_count, window=window)
 
     def counterparts(
         self, word: str, at: Any, when: Any, n: int = 10, *, min_count: int = 1, window: int = WINDOW
     ) -> Neighbors:
-        """The words that at one date are closest to what a word was at another.
+        """The words that at one date are closest to what a word was at another: `neighbors` with `like=at`.
 
         What was "computer" in 1900? `atlas.counterparts("computer", at=2000, when=1900)`.
 
@@ -229,9 +240,9 @@ class Atlas:
     ) -> Changed:
         r"""Words ranked by their change between two dates, with the probability that it is more than noise.
 
-        A linear map that all words share is taken out first, since it is no change of any of them. What the
-        data then say of a word's displacement has one density if it has not moved and another if it has; the
-        ratio of the two is the Bayes factor for a change, and with the share of changed words expected
+        A linear map that all words share is taken out first, since it does not set any of them apart. What
+        the data then say of a word's displacement has one density if it has not moved and another if it has;
+        the ratio of the two is the Bayes factor for a change, and with the share of changed words expected
         beforehand it gives the posterior probability of one (`docs/words.md`).
 
         **The stated rate.** If the model is right, a word that has not changed has a Bayes factor of k or

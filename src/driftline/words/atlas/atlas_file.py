@@ -84,9 +84,7 @@ def read(path: str | os.PathLike, *, verify: bool = True) -> dict[str, Any]:
         check(arrays, facts)
         return _built(arrays, facts)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ValueError(
-            f"{os.fspath(path)} does not hold a sound atlas ({error}); fit and save it again"
-        ) from error
+        raise ValueError(f"{os.fspath(path)} does not hold a sound atlas ({error}); fit it again") from error
 
 
 def _built(arrays, facts):

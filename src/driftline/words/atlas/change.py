@@ -1,6 +1,6 @@
 r"""Whether a word has moved between two steps by more than noise.
 
-*What all words share is no change of any.* The likelihood of a step does not change when words are turned, or
+*What all words share is not a change.* The likelihood of a step does not change when words are turned, or
 sheared, and contexts the other way; and the mixture of subjects, which differs from step to step, stretches
 the space as a whole. So a linear map A that is common to all words is taken out: $\Delta = u_e - A u_s$. It
 is found by regression with a ridge towards no map, whose strength is learnt from its evidence, and with less

@@ -67,27 +67,27 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         _must(arrays[name].shape == (num_rows, dim) and dim > 0, f"{name} has shape {arrays[name].shape}")
 
 
-def _check_facts(facts):
+def _check_facts(facts: dict[str, Any]) -> None:
     check_provenance(facts["provenance"])
     for name in ("settings", "history"):
-        _must(isinstance(facts[name], dict), f"the {name} are no object")
+        _must(isinstance(facts[name], dict), f"the {name} are not an object")
     _check_settings(facts["settings"])
     _must(all(isinstance(column, list) for column in facts["history"].values()), "the history has no lists")
-    _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is no number")
+    _must(facts["elbo"] is None or isinstance(facts["elbo"], float), "the elbo is not a number")
     ended = facts.get("converged")
     _must(ended is None or isinstance(ended, bool), "converged is neither true nor false")
     _must(isinstance(facts.get("message", ""), str), "the message is not text")
-    _must(isinstance(facts.get("learnt", {}), dict), "what was learnt is no object")
+    _must(isinstance(facts.get("learnt", {}), dict), "what was learnt is not an object")
 
 
-def _check_settings(settings):
+def _check_settings(settings: dict[str, Any]) -> None:
     """Refuse settings that no fit can have; those of other versions may have more or fewer names."""
     if settings.get("method") in METHODS:
         names = {field.name for field in dataclasses.fields(WordSettings)} - {"passes"}
         WordSettings(**{name: value for name, value in settings.items() if name in names})
 
 
-def _check_names(arrays, facts):
+def _check_names(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
     for name, dtype in DTYPES.items():
         _must(arrays[name].dtype == dtype, f"{name} has dtype {arrays[name].dtype}")
         _must(arrays[name].ndim == 1, f"{name} has {arrays[name].ndim} axes")
@@ -106,7 +106,7 @@ def _check_names(arrays, facts):
         _must(facts["settings"]["prior"] in PRIORS, f"the prior is {facts['settings']['prior']!r}")
 
 
-def _check_knots(arrays, num_words, num_steps):
+def _check_knots(arrays: dict[str, np.ndarray], num_words: int, num_steps: int) -> None:
     words, steps = arrays["knot_words"], arrays["knot_steps"]
     _must(len(words) == len(steps) == len(arrays["occurrences"]) > 0, "knots and occurrences do not agree")
     _must(words.min() >= 0 and words.max() < num_words, "knots name words that are not there")
@@ -115,6 +115,6 @@ def _check_knots(arrays, num_words, num_steps):
     _must((np.diff(keys) > 0).all(), "knots are not sorted")
 
 
-def _must(holds, what):
+def _must(holds: Any, what: str) -> None:
     if not holds:
         raise ValueError(what)

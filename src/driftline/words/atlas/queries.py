@@ -219,7 +219,7 @@ def _closest_band(atlas, word, steps, sides, top, rotation):
     return found
 
 
-def _without_vector(atlas, word, step):
+def _without_vector(atlas: "Atlas", word: int, step: int) -> str:
     known = steps_with_vector(atlas, word)
     what = f"{atlas.vocabulary[word]!r} has no vector at {atlas.dates[step]}"
     if not len(known):
@@ -234,7 +234,9 @@ def _without_vector(atlas, word, step):
     )
 
 
-def _without_words(atlas, steps, num_words, min_count, window):
+def _without_words(
+    atlas: "Atlas", steps: tuple[int, int], num_words: int, min_count: int, window: int
+) -> str:
     """Why there is no word to compare at two steps."""
     first, second = (atlas.dates[step] for step in steps)
     often = f"at least {min_count} times within {window} steps of {first} and of {second}"
@@ -255,10 +257,10 @@ def _rotation(atlas, source, step, supports):
     return common_rotation(first, second, known * _weights(*supports)[some])
 
 
-def _weights(first, second):
+def _weights(first: np.ndarray, second: np.ndarray) -> np.ndarray:
     # The most frequent words have most of all occurrences; by the root, no handful of them decides alone.
     return np.sqrt(np.minimum(first, second))
 
 
-def _spelled(atlas, words):
+def _spelled(atlas: "Atlas", words: np.ndarray) -> tuple[str, ...]:
     return tuple(atlas.vocabulary[i] for i in words)

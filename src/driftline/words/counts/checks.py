@@ -36,7 +36,7 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
             arrays[name].ndim == (2 if name == "occurrences" else 1), f"{name} has {arrays[name].ndim} axes"
         )
     _must(arrays.keys() == dtypes.keys(), "there are other arrays in it")
-    _must(_is_whole(facts["window"], 1) and facts["window"] < 2**31, "the window is no whole number")
+    _must(_is_whole(facts["window"], 1) and facts["window"] < 2**31, "the window is not a whole number")
     check_provenance(facts["provenance"])
     check_days(arrays["days"])
     num_steps = len(arrays.get(PART_STEP, arrays["days"]))
@@ -60,18 +60,18 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         _check_parts(arrays, num_dates, facts["window"])
 
 
-def _check_parts(arrays, num_dates, window):
+def _check_parts(arrays: dict[str, np.ndarray], num_dates: int, window: int) -> None:
     steps = arrays[PART_STEP]
     _must(((steps >= 0) & (steps < num_dates)).all(), "parts belong to steps that are not there")
     _must(len(np.unique(steps)) == num_dates, "a step has no part")
     _must((arrays["documents"] > 0).all(), "a part has no document")
     units = arrays["values"] * np.float64(window)
     _must((units < 2**53).all(), "a count is too large")
-    _must((np.abs(units - np.rint(units)) <= 1e-6 * units).all(), "a count is no multiple of its weights")
+    _must((np.abs(units - np.rint(units)) <= 1e-6 * units).all(), "a count is not a multiple of its weights")
 
 
 def check_vocabulary(vocabulary: Any) -> None:
-    """Refuse what is no list of different words."""
+    """Refuse what is not a list of different words."""
     _must(isinstance(vocabulary, list) and len(vocabulary) > 0, "there is no list of words")
     _must(all(isinstance(word, str) for word in vocabulary), "a word is not text")
     _must(len(set(vocabulary)) == len(vocabulary), "words repeat")
@@ -85,35 +85,35 @@ def check_days(days: np.ndarray) -> None:
 
 def check_provenance(provenance: Any) -> None:
     """Refuse a provenance in which what the package itself looks at is something else."""
-    _must(isinstance(provenance, dict), "the provenance is no object")
+    _must(isinstance(provenance, dict), "the provenance is not an object")
     for name in ("empty_documents", "num_skipped_files"):
-        _must(_is_whole(provenance.get(name, 0), 0), f"{name} of the provenance is no whole number")
+        _must(_is_whole(provenance.get(name, 0), 0), f"{name} of the provenance is not a whole number")
     _must(isinstance(provenance.get("first_empty") or "", str), "first_empty of the provenance is not text")
     for name, is_one in (("skipped_files", _is_text), ("shuffled", _is_whole), ("left_out", _is_whole)):
         many = provenance.get(name, [])
-        _must(isinstance(many, list) and all(map(is_one, many)), f"{name} of the provenance is no list")
+        _must(isinstance(many, list) and all(map(is_one, many)), f"{name} of the provenance is not a list")
 
 
-def _is_whole(value, least=0):
+def _is_whole(value: Any, least: int = 0) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= least
 
 
-def _is_text(value):
+def _is_text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _must(holds, what):
+def _must(holds: Any, what: str) -> None:
     if not holds:
         raise ValueError(what)
 
 
-def _check_pointers(pointers, count, end):
+def _check_pointers(pointers: np.ndarray, count: int, end: int) -> None:
     _must(len(pointers) == count + 1, "pointers have another length")
     _must(pointers[0] == 0 and pointers[-1] == end, "pointers do not span their arrays")
     _must((np.diff(pointers) >= 0).all(), "pointers decrease")
 
 
-def _check_increasing(numbers, pointers, name):
+def _check_increasing(numbers: np.ndarray, pointers: np.ndarray, name: str) -> None:
     grows = np.diff(numbers, prepend=-1) > 0
     grows[pointers[:-1][pointers[:-1] < len(numbers)]] = True
     _must(grows.all(), f"{name} are not sorted")

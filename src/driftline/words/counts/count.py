@@ -84,12 +84,12 @@ def count(
         raise TypeError(f"stop={stop!r} is one string; pass a list of words")
     stop = sorted(set(stop))
     if not isinstance(vocabulary, int) and (stop or min_count > 1 or rank != "total"):
-        raise ValueError("stop=, min_count= and rank= choose a vocabulary, but it is given; leave them away")
+        raise ValueError("stop=, min_count= and rank= choose a vocabulary, but it is given; leave them out")
     source = corpus if isinstance(corpus, Corpus | NgramTable) else Corpus(DatedTexts(corpus))
     if parts > MOST:
         raise ValueError(f"parts={parts}; take at most {MOST}")
     if parts > 1 and not isinstance(source, Corpus):
-        raise ValueError(f"parts={parts}, but tables of n-grams have no documents to deal; leave parts= away")
+        raise ValueError(f"parts={parts}, but tables of n-grams have no documents to deal; leave parts= out")
     if isinstance(source, Corpus) and tokenise is None:
         tokenise = Tokeniser()
     if isinstance(tokenise, str):
@@ -136,13 +136,13 @@ def count(
     )
 
 
-def _check_numbers(**numbers):
+def _check_numbers(**numbers: Any) -> None:
     for name, number in numbers.items():
         if not isinstance(number, int | np.integer) or isinstance(number, bool) or number < 1:
             raise ValueError(f"{name}={number!r}; a whole number of at least 1 is needed")
 
 
-def _check_dates(dates, documents, where):
+def _check_dates(dates: np.ndarray, documents: np.ndarray, where: str) -> None:
     if len(dates) < 2:
         raise ValueError(
             f"{where}all {documents.sum()} documents fall into one time step, {dates[0]}; drift needs at "
@@ -150,7 +150,7 @@ def _check_dates(dates, documents, where):
         )
 
 
-def _name(function):
+def _name(function: Any) -> str | None:
     if isinstance(function, ImportedTokeniser):
         return function.name
     if function is None or isinstance(function, Tokeniser):

@@ -94,7 +94,7 @@ class Counts:
     def shuffled(self, seed: int) -> "Counts":
         """Counts as they might be if dates meant nothing: parts change places among the steps at random.
 
-        Each step gets as many parts as it had, of any step, and all that is counted is summed up again; words
+        Each step gets as many parts as it had, of any step, and all that is counted is summed again; words
         and dates stay. What such counts say of change is noise, which makes them a null for `changed`.
 
         Counts that were made with one part for each step exchange whole steps. That is a valid null, too,
@@ -190,7 +190,9 @@ def load_counts(path: str | os.PathLike) -> Counts:
         check(arrays, facts)
         return _built(arrays, facts)
     except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"{os.fspath(path)} does not hold sound counts ({error}); count again") from error
+        raise ValueError(
+            f"{os.fspath(path)} does not hold sound counts ({error}); count the texts again"
+        ) from error
 
 
 def _built(arrays, facts):

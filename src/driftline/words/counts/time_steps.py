@@ -28,16 +28,16 @@ class TimeSteps(NamedTuple):
 
 
 def check_step(step: Step, join_days: int) -> None:
-    """Refuse what is no length of a time step."""
+    """Refuse what is not the length of a time step."""
     if not (step in NAMES or (_is_whole(step) and step >= 1)):
         raise ValueError(f"step={step!r}; choose one of {NAMES} or a whole number of days")
     if not _is_whole(join_days) or join_days < 0:
         raise ValueError(f"join_days={join_days!r}; a whole number of days is needed, or 0 to join none")
     if join_days and step != "document":
-        raise ValueError(f"join_days={join_days} is for step='document', but step={step!r}; leave one away")
+        raise ValueError(f"join_days={join_days} is for step='document', but step={step!r}; leave one out")
 
 
-def _is_whole(number):
+def _is_whole(number: object) -> bool:
     return isinstance(number, int | np.integer) and not isinstance(number, bool)
 
 
@@ -61,7 +61,7 @@ def make_steps(days: np.ndarray, step: Step, join_days: int = 0) -> TimeSteps:
     return TimeSteps(dates, days, np.unique(labels, return_inverse=True)[1])
 
 
-def _periods(dates, step):
+def _periods(dates: np.ndarray, step: str) -> np.ndarray:
     """The first day of each date's period."""
     if step == "decade":
         years = dates.astype("datetime64[Y]")

@@ -16,7 +16,7 @@ from typing import Any
 class Workers:
     """Runs a function on job after job, here or in several processes; results come in the order of the jobs.
 
-    New processes are started (spawned), since a fork of a process that has used JAX may hang. A script that
+    Processes are spawned, not forked, since a fork of a process that has used JAX may hang. A script that
     asks for them must therefore keep its own work under `if __name__ == "__main__":`.
 
     Args:

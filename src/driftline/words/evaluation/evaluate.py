@@ -4,7 +4,7 @@ import dataclasses
 import os
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -69,7 +69,7 @@ def evaluate(
     return found
 
 
-def _begin(counts, chosen, steps):
+def _begin(counts: Counts, chosen: Mapping[str, WordSettings], steps: np.ndarray) -> Evaluation:
     """An evaluation without scores, which says what they will be made from."""
     shared = next(iter(chosen.values())).to_facts()
     made_from = {
@@ -81,10 +81,10 @@ def _begin(counts, chosen, steps):
     return Evaluation(counts.dates, steps, {}, shared, made_from)
 
 
-def _go_on(path, now):
+def _go_on(path: str | os.PathLike, now: Evaluation) -> Evaluation:
     """What has begun `now`, with the scores of a file of the same comparison; another one is refused."""
     before = Evaluation.load(path)
-    remedy = "start again without resume=True, in another place"
+    remedy = "begin again without resume=True, in another place"
     if not before.made_from:
         raise ValueError(f"{os.fspath(path)} does not say what it was made from; {remedy}")
     differ = [f"{what} {then}, now {here}" for what, then, here in _beside(before, now) if then != here]
@@ -99,7 +99,7 @@ def _go_on(path, now):
     return dataclasses.replace(now, methods=before.methods, made_from=made_from)
 
 
-def _beside(before, now):
+def _beside(before: Evaluation, now: Evaluation) -> Iterator[tuple[str, Any, Any]]:
     """What must be the same in two evaluations, if one is to go on from the other: its name, then and now."""
     then, here = before.made_from, now.made_from
     yield "version of driftline", then.get("driftline"), here["driftline"]
@@ -112,7 +112,7 @@ def _beside(before, now):
         yield f"passes of {name}", passes, here["passes"].get(name, passes)
 
 
-def _keep(found, path):
+def _keep(found: Evaluation, path: str | os.PathLike) -> None:
     """Save what is done. If that fails, hours of work can still be shown in the end."""
     try:
         found.save(path)
@@ -120,7 +120,7 @@ def _keep(found, path):
         warnings.warn(f"{error.strerror}; the comparison goes on", stacklevel=3)
 
 
-def _check_path(path, resume):
+def _check_path(path: str | os.PathLike | None, resume: bool) -> None:
     if path is None:
         if resume:
             raise ValueError("resume=True needs path=, the file of scores to go on from")
@@ -172,7 +172,7 @@ def check_steps(
     return steps
 
 
-def _default(counts):
+def _default(counts: Counts) -> list[int]:
     """Default steps, but for those without a pair of words."""
     return [step for step in default_steps(len(counts)) if len(counts.step(int(step)).words)]
 

@@ -69,7 +69,7 @@ class Evaluation:
         found = self.methods[method]
         return float(found.scores[np.isin(found.steps, self.compared)].mean())
 
-    def __str__(self):
+    def __str__(self) -> str:
         rows = [("method", "held-out steps", "all it predicted", "worst", "best", "seconds", "predicts")]
         for name, found in self.methods.items():
             both = f"{self.mean(name):.4f}", f"{found.scores.mean():.4f} ({len(found.steps)})"
@@ -163,7 +163,7 @@ class Evaluation:
 
 
 def check_scores(path: str | os.PathLike, resume: bool) -> None:
-    """Refuse a file of scores that is not there to go on from, or that starting again would lose."""
+    """Refuse a file of scores that is not there to go on from, or that beginning again would lose."""
     if resume and not Path(path).is_file():
         raise FileNotFoundError(
             f"there are no scores {os.fspath(path)} to go on from; begin without resume=True"
@@ -178,13 +178,14 @@ def check_scores(path: str | os.PathLike, resume: bool) -> None:
         )
 
 
-def _refuse_other(path):
+def _refuse_other(path: str | os.PathLike) -> None:
     """Refuse to write over a file that holds something else."""
     try:
         Evaluation.load(path)
     except ValueError as error:
         raise ValueError(
-            f"{os.fspath(path)} is no file of scores and would be overwritten; name another place, or move it"
+            f"{os.fspath(path)} is not a file of scores and would be overwritten; name another place, or "
+            "move it"
         ) from error
 
 

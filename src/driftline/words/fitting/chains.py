@@ -117,17 +117,17 @@ def spread(chains: PriorChains, curvature: Float[Array, " R d"]) -> Spread:
     return Spread(variances, lag_covariances, 0.5 * twice)
 
 
-def _posterior_factor(chains, curvature) -> tuple[Array, Array]:
+def _posterior_factor(chains: PriorChains, curvature: Array) -> tuple[Array, Array]:
     """Upper bidiagonal factor of the precision with the curvature added."""
     gains = tridiagonal.pivot_gains(chains.diag, chains.upper, curvature)
     diag = jnp.sqrt(chains.diag * chains.diag + gains)
     return diag, chains.diag[:-1] * chains.upper / diag[:-1]
 
 
-def _solve(factor, vector):
+def _solve(factor: tuple[Array, Array], vector: Array) -> Array:
     diag, upper = factor
     return bidiagonal.solve(diag, upper, bidiagonal.solve_transposed(diag, upper, vector))
 
 
-def _factor(chains, like):
+def _factor(chains: PriorChains, like: Array) -> tuple[Array, Array]:
     return jnp.broadcast_to(chains.diag, like.shape), jnp.broadcast_to(chains.upper, like[1:].shape)

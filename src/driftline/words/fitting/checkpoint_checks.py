@@ -28,7 +28,7 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any], problem: Fitting
         facts: What else is, with the fingerprint of this very fit.
         problem: What is fitted.
     """
-    _must(_is_whole(facts["done"]), "done is no whole number")
+    _must(_is_whole(facts["done"]), "done is not a whole number")
     _check_history(facts["history"], facts["done"], _is_fast(problem))
     missing = sorted(_names(problem) - arrays.keys())
     _must(not missing, f"it has no {', '.join(missing)}")
@@ -37,11 +37,11 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any], problem: Fitting
     _check_shapes(arrays, problem)
 
 
-def _is_fast(problem):
+def _is_fast(problem: FittingProblem) -> bool:
     return problem.settings.method == "dsg-s" and problem.settings.optimiser == "fast"
 
 
-def _names(problem):
+def _names(problem: FittingProblem) -> set[str]:
     if problem.settings.method == "dsg-f":
         return STEPWISE | FILTER
     if problem.settings.method != "dsg-s":
@@ -49,7 +49,7 @@ def _names(problem):
     return FAST if _is_fast(problem) else PUBLISHED
 
 
-def _check_numbers(name, array):
+def _check_numbers(name: str, array: np.ndarray) -> None:
     if array.dtype.kind == "f":
         # An objective that is not known yet is minus infinity.
         is_sound = np.isfinite(array) | ((array == -np.inf) & (name == "objective"))
@@ -60,7 +60,7 @@ def _check_numbers(name, array):
         _must((array > 0).all(), f"{name} is not positive")
 
 
-def _check_shapes(arrays, problem):
+def _check_shapes(arrays: dict[str, np.ndarray], problem: FittingProblem) -> None:
     num_words, num_rows = len(problem.counts.vocabulary), len(problem.knots)
     levels = _is_fast(problem) and not arrays["paths"]
     dim = arrays["words" if "words" in arrays else "word_natural"].shape[-1:]
@@ -82,28 +82,31 @@ def _check_shapes(arrays, problem):
         _must(((arrays["pace"] >= 0) & (arrays["pace"] < len(arrays["paces"]))).all(), "a pace is not there")
 
 
-def _check_history(history, done, is_fast):
-    _must(isinstance(history, list), "the history is no list")
+def _check_history(history: Any, done: int, is_fast: bool) -> None:
+    _must(isinstance(history, list), "the history is not a list")
     before = 0
     for entry in history:
-        _must(isinstance(entry, dict), "the history has an entry that is no object")
+        _must(isinstance(entry, dict), "the history has an entry that is not an object")
         _must(_is_whole(entry["done"]) and before < entry["done"] <= done, "the history is not in order")
         before = entry["done"]
         is_phase = entry["phase"] in FAST_PHASES if is_fast else isinstance(entry["phase"], str)
         _must(is_phase, f"the history has the phase {entry['phase']!r:.80}")
-        _must(entry["score"] is None or _is_number(entry["score"]), "the history has a score that is none")
+        _must(
+            entry["score"] is None or _is_number(entry["score"]),
+            "the history has a score that is not a number",
+        )
         for name in ("objective", *(FAST_HISTORY if is_fast else ())):
-            _must(_is_number(entry[name]), f"{name} in the history is no number")
+            _must(_is_number(entry[name]), f"{name} in the history is not a number")
 
 
-def _is_number(value):
+def _is_number(value: Any) -> bool:
     return isinstance(value, int | float)
 
 
-def _is_whole(value):
+def _is_whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _must(holds, what):
+def _must(holds: Any, what: str) -> None:
     if not holds:
         raise ValueError(what)

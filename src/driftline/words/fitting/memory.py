@@ -53,7 +53,7 @@ def available() -> int | None:
     return min(free, default=None)
 
 
-def _on_the_machine():
+def _on_the_machine() -> int | None:
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
@@ -62,7 +62,7 @@ def _on_the_machine():
     return found[0] if found else _installed()
 
 
-def _in_the_container(group: Path = Path("/sys/fs/cgroup")):
+def _in_the_container(group: Path = Path("/sys/fs/cgroup")) -> int | None:
     """What a container's limit leaves, not counting files kept in memory; None without a limit."""
     try:
         limit, used = ((group / f"memory.{name}").read_text().strip() for name in ("max", "current"))
@@ -74,7 +74,7 @@ def _in_the_container(group: Path = Path("/sys/fs/cgroup")):
     return max(0, int(limit) - int(used) + int(kept.get("inactive_file", 0)))
 
 
-def _installed():
+def _installed() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not on Windows

@@ -70,7 +70,7 @@ def _climb_to_the_end(
         reached = value(ahead)
         better = reached > last
         means = jax.tree.map(lambda new, old: jnp.where(better, new, old), ahead, means)
-        # A round that fell was too fast, which is no end; by rounding it may seem to have fallen.
+        # A round that fell was too fast, which is not an end; by rounding it may seem to have fallen.
         fell = reached < last - ROUNDING * jnp.abs(last)
         gain = jnp.where(fell, jnp.inf, jnp.maximum(reached - last, 0.0))
         # While rounds gain about as much as the ones before, there is a way to go: no reason to slow down.

@@ -133,14 +133,14 @@ class Learner:
 
         return self._best_width(prior, evidence)
 
-    def _best_width(self, prior, evidence: Callable[[float], float]):
+    def _best_width(self, prior: Prior, evidence: Callable[[float], float]) -> Prior:
         if self.problem.settings.scale is not None:
             return prior
         low, high = (math.log(bound) for bound in WIDTHS)
         log = optimize.fminbound(lambda log: -evidence(math.exp(log)), low, high, xtol=FINE)
         return self.with_width(prior, math.exp(float(np.asarray(log))))
 
-    def _paced(self, prior, data):
+    def _paced(self, prior: Prior, data: Sequence[Data]) -> Prior:
         """Each word at its most probable pace, and the shares of the paces, by EM."""
         knots, num_words = self.problem.knots, len(self.problem.counts.vocabulary)
         evidence = np.zeros((num_words, len(PACES)))
@@ -163,6 +163,6 @@ class Learner:
         return prior._replace(paces=PACES, pace=pace, shares=shares)
 
 
-def _constant_evidence(precision, curvature, weighted):
+def _constant_evidence(precision: float, curvature: Array, weighted: Array) -> Array:
     total = curvature + precision
     return 0.5 * jnp.sum(weighted**2 / total) - 0.5 * jnp.sum(jnp.log1p(curvature / precision))

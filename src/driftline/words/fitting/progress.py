@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from driftline.terminal import Line, listener
 
@@ -66,10 +66,10 @@ class FitReporter:
         self._shown: dict[str, str] = {}
         self._tell = listener(progress, self._write)
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self._line.close()
 
     def update(
@@ -86,7 +86,7 @@ class FitReporter:
             told = FitProgress(phase, done, planned, objective, score, now - self._started, self._left(ahead))
             self._tell(told)
 
-    def _left(self, ahead):
+    def _left(self, ahead: Mapping[str, float]) -> float | None:
         """From the time that rounds of the same phase took; of phases to come, from that of the last one."""
         if not sum(ahead.values()):
             return 0.0
@@ -100,7 +100,7 @@ class FitReporter:
             seconds += rounds * (known.mean if known else of_effort * self._effort.get(kind, 1.0))
         return seconds
 
-    def _write(self, progress):
+    def _write(self, progress: FitProgress) -> None:
         parts = [f"{progress.phase}  {progress.done}/{progress.planned}"]
         # Both are known after some passes only; the line keeps the last ones.
         objective = "log joint" if progress.phase in self._without_elbo else "ELBO"

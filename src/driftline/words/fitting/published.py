@@ -254,7 +254,9 @@ def _draw(
 
 
 @functools.partial(jax.jit, donate_argnums=0, static_argnames="room")
-def _collect_sampled(slopes, batch, moments, local, scale, room):
+def _collect_sampled(
+    slopes: Any, batch: likelihood.Batch, moments: Embeddings, local: Any, scale: Any, room: int
+) -> tuple[Array, ...]:
     ends = [len(moments.words), len(moments.contexts)]
 
     def step(slopes, counts):
@@ -287,7 +289,7 @@ def _collect_sampled(slopes, batch, moments, local, scale, room):
     return jax.lax.scan(step, slopes, batch)[0]
 
 
-def _dense_part(counts, chosen):
+def _dense_part(counts: likelihood.Batch, chosen: Sequence[Array]) -> Array:
     """Positive counts of chosen words with chosen contexts, as a matrix; see `likelihood.dense`."""
     room = len(chosen[0])
     slots = [

@@ -49,11 +49,13 @@ def checkpoint_of(checkpoint: str | os.PathLike, seed: int) -> Path:
     return Path(f"{os.fspath(checkpoint)}.seed{seed}")
 
 
-def _better(one, other):
-    return other if None not in (one.elbo, other.elbo) and other.elbo > one.elbo else one
+def _better(one: Atlas, other: Atlas) -> Atlas:
+    if one.elbo is None or other.elbo is None:
+        return one
+    return other if other.elbo > one.elbo else one
 
 
-def _options(seed, options) -> dict[str, Any]:
+def _options(seed: int, options: dict[str, Any]) -> dict[str, Any]:
     if options.get("checkpoint") is None:
         return options | {"seed": seed}
     path = checkpoint_of(options["checkpoint"], seed)

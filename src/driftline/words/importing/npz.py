@@ -144,7 +144,7 @@ def _check_dates(dates):
 
 def _words(vocabulary) -> tuple[str, ...]:
     codec = "utf-32-be" if vocabulary.dtype.str.startswith(">") else "utf-32-le"
-    # NumPy keeps any numbers in a text, and fails where one of them is no character.
+    # NumPy keeps any numbers in a text, and fails where one of them is not a character.
     vocabulary.tobytes().decode(codec)
     words = tuple(vocabulary.tolist())
     _must(all(words), "vocabulary has an empty word")

@@ -29,9 +29,7 @@ def read_word2vec(
         words.append(index.setdefault(word, len(index)))
         vectors.append(_vector(numbers, place))
     if len(words) != count:
-        raise ValueError(
-            f"{path} has {len(words):,} words and its first line says {count:,}; get the file again"
-        )
+        raise ValueError(f"{path} has {len(words):,} words and its first line says {count:,}; get it again")
     if len(set(words)) != len(words):
         raise ValueError(f"{path} has a word twice; keep one of its lines")
     return np.array(words, np.int32), np.array(vectors, np.float32).reshape(-1, dim)

@@ -140,7 +140,8 @@ def _files(source) -> dict[int, Path]:
         folder = Path(source)
         if not folder.is_dir():
             raise NotADirectoryError(
-                f"{folder} is no folder; pass one with files such as 1900.txt, or a mapping of dates to files"
+                f"{folder} is not a folder; pass one with files such as 1900.txt, or a mapping of dates to "
+                "files"
             )
         names = sorted(path for path in folder.iterdir() if path.name.endswith(SUFFIXES))
         dated = [(_day(path), path) for path in names]

@@ -5,7 +5,7 @@ import datetime
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Protocol
 
-from driftline.words.texts.dates import period_of, to_date
+from driftline.words.texts.dates import Period, period_of, to_date
 from driftline.words.texts.passages import PlainTexts, TextEncoder, pair_units
 from driftline.words.texts.streams import Tally
 
@@ -67,7 +67,7 @@ class Corpus:
         if first is not None and last is not None and first > last:
             raise ValueError(
                 f"the corpus was cut before, and what is asked for now leaves no day: {to_date(first)} is "
-                f"after {to_date(last)}; cut the whole corpus again"
+                f"after {to_date(last)}; cut the whole corpus instead"
             )
         return dataclasses.replace(self, first=first, last=last)
 
@@ -115,7 +115,7 @@ class Corpus:
         }
 
 
-def _period(name, value):
+def _period(name: str, value: Any) -> Period:
     try:
         return period_of(value)
     except ValueError:

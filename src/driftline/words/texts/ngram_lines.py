@@ -35,7 +35,7 @@ class Ngram(NamedTuple):
     """An n-gram and how often it was printed.
 
     Attributes:
-        words: Its words, None where something stands that is no word.
+        words: Its words, None where something stands that is not a word.
         years: The years it was printed in.
         matches: How often in each.
     """
@@ -104,7 +104,7 @@ class LineParser:
         parts = gram.split(" ")
         if len(parts) != self.order or not all(parts):
             raise ValueError(
-                f"{gram!r:.80} is no {self.order}-gram; are these {self.order}-gram tables, all of them?"
+                f"{gram!r:.80} is not a {self.order}-gram; are these {self.order}-gram tables, all of them?"
             )
         words = []
         for part in parts:

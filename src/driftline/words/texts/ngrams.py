@@ -65,7 +65,7 @@ class NgramTable:
     def encoder(self, tokenise: Any) -> LineParser:
         """What turns such a group into numbers; n-grams are cut already, so no tokeniser has a say."""
         if tokenise is not None:
-            raise ValueError("tables of n-grams are cut into words already; leave tokenise= away")
+            raise ValueError("tables of n-grams are cut into words already; leave tokenise= out")
         return self.parser
 
     def pair_units(self, window: int) -> tuple[tuple[int, ...], int]:
@@ -157,7 +157,7 @@ def ngrams(
     return table
 
 
-def _named(path):
+def _named(path: str | os.PathLike | Sequence[str | os.PathLike]) -> tuple[tuple[Path, ...], tuple[str, ...]]:
     """The files that a path leads to, and the names of what is beside them and not read."""
     if not isinstance(path, str | os.PathLike):
         return tuple(Path(each) for each in path), ()
@@ -168,7 +168,7 @@ def _named(path):
     return files, tuple(each.name for each in inside if not each.is_file())
 
 
-def _check_paths(path, paths):
+def _check_paths(path: Any, paths: Sequence[Path]) -> None:
     if not paths:
         raise ValueError(f"{path}: no files in it")
     for each in paths:
@@ -177,7 +177,7 @@ def _check_paths(path, paths):
     refuse_twice(paths)
 
 
-def _order(paths, limits):
+def _order(paths: Sequence[Path], limits: Limits) -> int:
     """The n of the first n-gram."""
     for path in paths:
         with contextlib.closing(streams.lines(path, path.name, Tally(), limits)) as lines:

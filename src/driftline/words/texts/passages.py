@@ -96,7 +96,7 @@ class TextEncoder:
             hands(batch.texts, self.parts)[filled] if self.parts > 1 else none.astype(np.int32),
         )
 
-    def _cut(self, texts):
+    def _cut(self, texts: list[str]) -> list[str]:
         if isinstance(self.tokenise, Tokeniser):
             return self.tokenise.cut(texts)
         tokens = []
@@ -122,12 +122,12 @@ def hands(texts: Iterable[str], parts: int) -> np.ndarray:
     """Part of its step, 0 to `parts` - 1, that each text is dealt into.
 
     It follows from the text alone, so that neither files, buffers nor processes have a say; and texts that
-    are the same word for word, which are no independent evidence, stay together.
+    are the same word for word, which are not independent evidence, stay together.
     """
     return np.array([_hash(text) % parts for text in texts], np.int32)
 
 
-def _hash(text):
-    # Half of a surrogate pair is no character, but may stand in a text.
+def _hash(text: str) -> int:
+    # Half of a surrogate pair is not a character, but may stand in a text.
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")

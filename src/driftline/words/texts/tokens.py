@@ -41,7 +41,7 @@ class Tokeniser:
         joined = f" {MARK} ".join([text.replace(MARK, " ") for text in texts]) + f" {MARK} "
         return (self._ascii(joined) if joined.isascii() else self._unicode(joined)).split()
 
-    def _ascii(self, text):
+    def _ascii(self, text: str) -> str:
         data = text.encode("ascii").translate(_ascii_table(self.lower))
         if b"'" in data:
             codes = np.frombuffer(bytearray(data), np.uint8)
@@ -49,7 +49,7 @@ class Tokeniser:
             data = codes.tobytes()
         return data.decode("ascii")
 
-    def _unicode(self, text):
+    def _unicode(self, text: str) -> str:
         codes = _table(self.lower).take(_codes(text))
         if codes.max() >= CAREFUL:
             # Lower case and composition may depend on the characters around.
@@ -61,11 +61,11 @@ class Tokeniser:
         return codes.tobytes().decode("utf-32-le")
 
 
-def _codes(text):
+def _codes(text: str) -> np.ndarray:
     return np.frombuffer(text.encode("utf-32-le", "surrogatepass"), "<u4")
 
 
-def _free_marks(codes):
+def _free_marks(codes: np.ndarray) -> None:
     """Put spaces where a combining mark has nothing to combine with, and take the flag off the others."""
     combining = codes >= COMBINING
     base = np.maximum.accumulate(np.where(combining, -1, np.arange(len(codes))))
@@ -73,7 +73,7 @@ def _free_marks(codes):
     codes &= ~COMBINING
 
 
-def _free_apostrophes(codes):
+def _free_apostrophes(codes: np.ndarray) -> None:
     """Put spaces where an apostrophe does not stand between two characters of a word."""
     places = np.flatnonzero(codes == APOSTROPHE)
     # The last character is a space, so that every place has a right neighbour and place 0 has a left one, -1.
@@ -83,7 +83,7 @@ def _free_apostrophes(codes):
 
 
 @functools.cache
-def _ascii_table(lower):
+def _ascii_table(lower: bool) -> bytes:
     kept = "".join(
         chr(code) if chr(code).isalnum() or chr(code) in (MARK, "'") else " " for code in range(128)
     )
@@ -91,7 +91,7 @@ def _ascii_table(lower):
 
 
 @functools.cache
-def _table(lower):
+def _table(lower: bool) -> np.ndarray:
     """What becomes of every code point; made at the first text that is not ASCII, in a tenth of a second."""
     table = np.full(0x110000, SPACE, "<u4")
     # The planes between are empty or private.
