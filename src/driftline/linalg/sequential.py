@@ -26,8 +26,9 @@ from driftline.linalg import small
 # tests look at what it compiled. In double precision eight would be no faster.
 BYTES_PER_TURN = 32
 
-State = tuple[Array, Array]  # the value of the last step, and the array that all values are written into
-Row = tuple[Array, Array]  # the gain and the input of one step
+State = tuple[Array, Array]  # of a loop: the last value, and the array that all values are written into
+Row = tuple[Array, Array]  # of a scan: what one step reads
+Carried = tuple[Array, Array]  # of a scan: what a step hands on, and what it leaves behind
 
 
 def back_substitute(
@@ -163,7 +164,7 @@ def block_back_recurrence(
 ) -> Float[Array, " K+1 *batch D"]:
     """Solve $x_t + G_t x_{t+1} = u_t$ from the last step to the first."""
 
-    def step(value: Array, row: Row) -> State:
+    def step(value: Array, row: Row) -> Carried:
         gain, inputs = row
         value = inputs - jnp.einsum("...ij,...j->...i", gain, value)
         return value, value
@@ -178,7 +179,7 @@ def block_forward_recurrence(
 ) -> Float[Array, " K+1 *batch D"]:
     r"""Solve $x_t + G_{t-1}^\top x_{t-1} = u_t$ from the first step to the last."""
 
-    def step(value: Array, row: Row) -> State:
+    def step(value: Array, row: Row) -> Carried:
         gain, inputs = row
         value = inputs - jnp.einsum("...ji,...j->...i", gain, value)
         return value, value
@@ -193,7 +194,7 @@ def back_congruence(
 ) -> Float[Array, " K+1 *batch D D"]:
     r"""Solve $X_t - G_t X_{t+1} G_t^\top = Q_t$ from the last step to the first."""
 
-    def step(value: Array, row: Row) -> State:
+    def step(value: Array, row: Row) -> Carried:
         gain, inputs = row
         value = inputs + gain @ value @ gain.mT
         return value, value
@@ -208,7 +209,7 @@ def forward_congruence(
 ) -> Float[Array, " K+1 *batch D D"]:
     r"""Solve $X_t - G_{t-1}^\top X_{t-1} G_{t-1} = Q_t$ from the first step to the last."""
 
-    def step(value: Array, row: Row) -> State:
+    def step(value: Array, row: Row) -> Carried:
         gain, inputs = row
         value = inputs + gain.mT @ value @ gain
         return value, value
@@ -223,7 +224,7 @@ def block_pivots(
 ) -> Float[Array, " T *batch D D"]:
     r"""Pivots $P_t = D_t - E_{t-1}^\top P_{t-1}^{-1} E_{t-1}$ of block elimination."""
 
-    def step(pivot: Array, row: Row) -> State:
+    def step(pivot: Array, row: Row) -> Carried:
         diag, off = row
         half = small.solve_upper_transposed(small.cholesky(pivot).mT, off)
         pivot = diag - half.mT @ half

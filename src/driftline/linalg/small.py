@@ -1,4 +1,4 @@
-"""Triangular solves and Cholesky factors of many small matrices at once, as plain array operations.
+"""Triangular solves, Cholesky factors and diagonals of many matrices at once, as plain array operations.
 
 LAPACK's batched kernels can hang inside XLA's CPU runtime when two of them run at the same time on few cores
 (seen with jaxlib 0.10.2), and cost a call for every matrix. Here the loop over rows is unrolled and all

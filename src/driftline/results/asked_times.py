@@ -22,7 +22,7 @@ def times_ahead(model: Model, own: np.ndarray, steps: int | None, times: Any) ->
     if (steps is None) == (times is None):
         raise ValueError("forecast takes either a number of steps or times=...")
     if steps is not None:
-        if not isinstance(steps, int | np.integer) or isinstance(steps, bool):
+        if not _is_whole(steps):
             raise TypeError(f"forecast takes a whole number of steps, got {steps!r}; or pass times=...")
         if steps < 1:
             raise ValueError(f"forecast looks at least one step ahead, got {steps}")
@@ -74,7 +74,7 @@ def restored(times: np.ndarray, facts: dict[str, Any]) -> tuple[np.ndarray, np.t
     return times, unit
 
 
-def _checked_times(times, dates, unit):
+def _checked_times(times: np.ndarray, dates: Any, unit: Any) -> tuple[np.ndarray, np.timedelta64 | None]:
     """The times of the steps and their unit, from numbers and the names of their types."""
     if dates is not None:
         _check_type(dates, "datetime64", "times")
@@ -83,7 +83,8 @@ def _checked_times(times, dates, unit):
     _must(times.dtype.kind in "iufM", f"times has dtype {times.dtype}")
     if unit is None:
         return times, None
-    _must(isinstance(unit, list) and len(unit) == 2, f"time_unit is {unit!r}")
+    _must(isinstance(unit, list), f"time_unit is {unit!r}")
+    _must(len(unit) == 2, f"time_unit is {unit!r}")
     number, name = unit
     _check_type(name, "timedelta64", "time_unit")
     is_whole = isinstance(number, int) and not isinstance(number, bool)
@@ -91,19 +92,23 @@ def _checked_times(times, dates, unit):
     return times, np.array([number], np.int64).view(name)[0]
 
 
-def _check_type(name, kind, what):
+def _check_type(name: Any, kind: str, what: str) -> None:
     """Refuse what is not the name of a type of dates or of lengths of time, such as "datetime64[D]"."""
     units = "Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as"
     known = isinstance(name, str) and re.fullmatch(rf"{kind}\[\d{{0,9}}({units})\]", name)
     _must(known, f"the type of {what} is {name!r}")
 
 
-def _must(holds, what):
+def _must(holds: object, what: str) -> None:
     if not holds:
         raise ValueError(what)
 
 
-def _check_knows_time(model):
+def _is_whole(number: object) -> bool:
+    return isinstance(number, int | np.integer) and not isinstance(number, bool)
+
+
+def _check_knows_time(model: Model) -> None:
     if not model.prior.in_continuous_time:
         raise ValueError(
             f"{type(model.prior).__name__} counts steps and does not know times between them; use a prior in "
@@ -111,7 +116,7 @@ def _check_knows_time(model):
         )
 
 
-def _new_times(own, times):
+def _new_times(own: np.ndarray, times: Any) -> np.ndarray:
     """Times to predict at, of the same kind as those of the series."""
     new_times = np.atleast_1d(as_labels(times))
     dates = own.dtype.kind == "M"

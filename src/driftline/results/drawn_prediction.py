@@ -1,5 +1,8 @@
 """A prediction that is known by draws."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import dataclasses
 from typing import Any
 
@@ -8,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Key
 
 from driftline.infer.curvature import is_elementwise
 from driftline.models.model import Model
@@ -31,7 +35,15 @@ class DrawnPrediction:
     _model: Model
 
     @classmethod
-    def ahead(cls, model: Model, numbers: dict[str, np.ndarray], last: np.ndarray, gaps: Any, times, key):
+    def ahead(
+        cls,
+        model: Model,
+        numbers: dict[str, np.ndarray],
+        last: np.ndarray,
+        gaps: np.ndarray,
+        times: np.ndarray,
+        key: Key[Array, ""],
+    ) -> "DrawnPrediction":
         """Go on from draws of the last step, by a linear prior.
 
         Args:
@@ -90,7 +102,7 @@ class DrawnPrediction:
             found = _log_density(filled, self._model, self.numbers, jnp.asarray(self.paths))
         return np.where(missing, np.nan, np.asarray(found))
 
-    def _chosen(self, n, seed):
+    def _chosen(self, n: int, seed: int) -> np.ndarray:
         if n < 1:
             raise ValueError(f"at least one draw, got n={n}")
         return np.random.default_rng(seed).choice(len(self.paths), n, replace=n > len(self.paths))
@@ -99,36 +111,42 @@ class DrawnPrediction:
         return f"DrawnPrediction({len(self.times)} times from {self.times[0]} to {self.times[-1]})"
 
 
+def _on_device(numbers: dict[str, np.ndarray]) -> dict[str, Array]:
+    return {place: jnp.asarray(values) for place, values in numbers.items()}
+
+
 @eqx.filter_jit
-def _go_on(model, numbers, last, gaps, keys):
-    def one(own, first, key):
+def _go_on(
+    model: Model, numbers: dict[str, np.ndarray], last: Array, gaps: Array, keys: Key[Array, " N"]
+) -> Array:
+    def one(own: dict[str, Array], first: Array, key: Key[Array, ""]) -> Array:
         steps = with_values(model, own).prior.steps(gaps)
         noise = jr.normal(key, (len(gaps), *first.shape), first.dtype)
 
-        def step(value, row):
+        def step(value: Array, row: tuple[Array, Array, Array, Array]) -> tuple[Array, Array]:
             slope, shift, scale, noise = row
             value = slope * value + shift + scale * noise
             return value, value
 
         return jax.lax.scan(step, first, (steps.slope, steps.shift, steps.scale, noise))[1]
 
-    return jax.vmap(one)(jax.tree.map(jnp.asarray, numbers), last, keys)
+    return jax.vmap(one)(_on_device(numbers), last, keys)
 
 
 @eqx.filter_jit
-def _simulate(keys, model, numbers, paths):
-    def one(key, own, path):
+def _simulate(keys: Key[Array, " N"], model: Model, numbers: dict[str, np.ndarray], paths: Array) -> Array:
+    def one(key: Key[Array, ""], own: dict[str, Array], path: Array) -> Array:
         return with_values(model, own).likelihood.simulate(key, path)
 
-    return jax.vmap(one)(keys, jax.tree.map(jnp.asarray, numbers), paths)
+    return jax.vmap(one)(keys, _on_device(numbers), paths)
 
 
 @eqx.filter_jit
-def _log_density(x, model, numbers, paths):
-    def add(total, row):
+def _log_density(x: Array, model: Model, numbers: dict[str, np.ndarray], paths: Array) -> Array:
+    def add(total: Array, row: tuple[dict[str, Array], Array]) -> tuple[Array, None]:
         own, path = row
         return jnp.logaddexp(total, with_values(model, own).likelihood.terms(x, path)), None
 
     start = jnp.full(x.shape, -jnp.inf)
-    total, _ = jax.lax.scan(add, start, (jax.tree.map(jnp.asarray, numbers), paths))
+    total, _ = jax.lax.scan(add, start, (_on_device(numbers), paths))
     return total - jnp.log(len(paths))

@@ -32,7 +32,7 @@ def checked_probability(probability: float) -> float:
     return probability
 
 
-def _interpolated(quantiles, score):
+def _interpolated(quantiles: np.ndarray, score: float) -> np.ndarray:
     """The quantile at a score, on the line through those at the nearest two."""
     above = int(np.clip(np.searchsorted(SCORES, score), 1, len(SCORES) - 1))
     share = (score - SCORES[above - 1]) / (SCORES[above] - SCORES[above - 1])

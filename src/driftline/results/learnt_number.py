@@ -34,7 +34,7 @@ class LearntNumber:
         tail = 0.5 * (1.0 - checked_probability(probability))
         return self._quantile(tail), self._quantile(1.0 - tail)
 
-    def _quantile(self, share):
+    def _quantile(self, share: float) -> np.ndarray:
         columns = self.values.reshape(len(self.weights), -1)
         found = [_weighted_quantile(column, self.weights, share) for column in columns.T]
         return np.reshape(found, self.values.shape[1:])
@@ -44,7 +44,7 @@ class LearntNumber:
             return f"LearntNumber(mean {self.mean}, sd {self.sd})"
 
 
-def _weighted_quantile(values, weights, share):
+def _weighted_quantile(values: np.ndarray, weights: np.ndarray, share: float) -> float:
     """Quantile of weighted points, interpolated between the midpoints of their weights."""
     order = np.argsort(values)
     middle = np.cumsum(weights[order]) - 0.5 * weights[order]

@@ -70,10 +70,11 @@ class Panel:
     ) -> "Panel":
         """A panel of fits that are filled up to a common length, cut back; see the attributes."""
         lengths = np.array([len(one.values) for one in series])
-        inside = np.arange(lengths.max())[:, None] < lengths
+        longest = int(lengths.max())
+        inside = np.arange(longest)[:, None] < lengths
         with jax.enable_x64(True):
             sd = np.sqrt(np.asarray(variances(q)))
-        mean, sd = (np.asarray(part).T[: lengths.max()] for part in (q.mean, sd))
+        mean, sd = (np.asarray(part).T[:longest] for part in (q.mean, sd))
         return cls(
             model=model,
             series=series,
@@ -86,7 +87,7 @@ class Panel:
             message=message,
             mean=np.where(inside, mean, np.nan),
             sd=np.where(inside, sd, np.nan),
-            quantiles=None if quantiles is None else quantiles[:, : lengths.max()],
+            quantiles=None if quantiles is None else quantiles[:, :longest],
         )
 
     @property
@@ -123,8 +124,12 @@ class Panel:
         series, num_steps = self.series[place], len(self.series[place].values)
         own = self.parameters if self.shared else self.parameters.get(name, {})
         converged = bool(self.converged_each[place])
+
+        def own_leaf(leaf: np.ndarray) -> np.ndarray:
+            return leaf[place]
+
         with jax.enable_x64(True):
-            q = cut(jax.tree.map(lambda leaf: leaf[place], self.q), num_steps)
+            q = cut(jax.tree.map(own_leaf, self.q), num_steps)
         return Posterior(
             q=q,
             model=self._model_of(own),
@@ -157,7 +162,7 @@ class Panel:
 
         return panel_frame(self, probability)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file that `dl.load` reads; a model with functions is left out."""
         save(self, path)
 

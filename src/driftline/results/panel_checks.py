@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from driftline.infer.mixture_quantiles import SCORES
-from driftline.results.posterior_checks import LARGE, ROUNDING
+from driftline.results.posterior_checks import LARGE, ROUNDING, Arrays
 
 DTYPES = {
     "q.mean": np.float64, "q.diag": np.float64, "q.upper": np.float64, "lengths": np.int64,
@@ -14,7 +14,7 @@ DTYPES = {
 OF_NUMBERS = {"weights": np.float64, "points": np.int64}
 
 
-def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+def check(arrays: Arrays, facts: Any) -> None:
     """Refuse arrays and facts that are not those of a `Panel`.
 
     The model and what goes with it, the series and their times, are left for their own checks.
@@ -43,7 +43,8 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
 
 def _check_facts(facts: dict[str, Any]) -> None:
     names = facts["names"]
-    _must(isinstance(names, list) and len(names) > 0, "names is not a list of names")
+    _must(isinstance(names, list), "names is not a list of names")
+    _must(len(names) > 0, "names is not a list of names")
     for name in names:
         _must(isinstance(name, str | int) and not isinstance(name, bool), f"{name!r} is not a name")
     _must(len(set(names)) == len(names), "two series have one name")
@@ -51,15 +52,13 @@ def _check_facts(facts: dict[str, Any]) -> None:
     _must(isinstance(facts["shared"], bool), "shared is neither true nor false")
     _must(facts["model"] is None or isinstance(facts["model"], dict), "the model is not an object")
     places = facts["parameters"]
-    _must(
-        isinstance(places, list) and all(isinstance(place, str) for place in places),
-        "parameters is not a list of names",
-    )
+    _must(isinstance(places, list), "parameters is not a list of names")
+    _must(all(isinstance(place, str) for place in places), "parameters is not a list of names")
     _must(len(set(places)) == len(places), "parameters repeat")
     _must(bool(places) or not facts["shared"], "numbers are shared, but there are none")
 
 
-def _check_names(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+def _check_names(arrays: Arrays, facts: dict[str, Any]) -> None:
     places = facts["parameters"]
     numbers = {f"values of {place}": np.float64 for place in places}
     wanted = {**DTYPES, **(OF_NUMBERS | numbers if places else {})}
@@ -71,7 +70,7 @@ def _check_names(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
         _must(arrays[name].dtype == dtype, f"{name} has dtype {arrays[name].dtype}")
 
 
-def _check_lengths(arrays: dict[str, np.ndarray], count: int) -> None:
+def _check_lengths(arrays: Arrays, count: int) -> None:
     for name in ("lengths", "elbos", "converged", "iterations"):
         _must(arrays[name].shape == (count,), f"{name} has shape {arrays[name].shape}, not ({count},)")
     lengths = arrays["lengths"]
@@ -81,7 +80,7 @@ def _check_lengths(arrays: dict[str, np.ndarray], count: int) -> None:
         _must(arrays[name].shape == (total,), f"{name} has shape {arrays[name].shape}, not ({total},)")
 
 
-def _check_family(arrays: dict[str, np.ndarray]) -> None:
+def _check_family(arrays: Arrays) -> None:
     mean, lengths = arrays["q.mean"], arrays["lengths"]
     _must(mean.ndim == 2 and len(mean) == len(lengths), f"q.mean has shape {mean.shape}")
     _must(mean.shape[1] >= lengths.max(), f"q has {mean.shape[1]} steps, and a series {lengths.max()}")
@@ -102,7 +101,7 @@ def _check_quantiles(quantiles: np.ndarray, total: int) -> None:
     _must((np.diff(quantiles, axis=0) >= -ROUNDING).all(), "quantiles do not increase")
 
 
-def _check_numbers(arrays: dict[str, np.ndarray], places: list[str], groups: int) -> None:
+def _check_numbers(arrays: Arrays, places: list[str], groups: int) -> None:
     points, weights = arrays["points"], arrays["weights"]
     _must(points.shape == (groups,), f"points has shape {points.shape}, not ({groups},)")
     _must((points >= 1).all(), "a learnt number has no point")
@@ -117,6 +116,6 @@ def _check_numbers(arrays: dict[str, np.ndarray], places: list[str], groups: int
         _must((np.abs(values) < LARGE).all(), f"values of {place} has a number that is too large")
 
 
-def _must(holds: Any, what: str) -> None:
+def _must(holds: object, what: str) -> None:
     if not holds:
         raise ValueError(what)

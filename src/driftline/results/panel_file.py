@@ -1,5 +1,8 @@
 """A panel as a file and back."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 KIND = FileKind("panel", 1, "a panel", "`save` of a panel")
 
 
-def save(panel: "Panel", path: str | os.PathLike) -> None:
+def save(panel: "Panel", path: str | os.PathLike[str]) -> None:
     """Write a panel to one file; a model with functions is left out."""
     names = [_plain_name(name) for name in panel.names]
     times, facts = asked_times.stored(_joined_times(panel.series), panel.series[0].unit)
@@ -55,7 +58,7 @@ def save(panel: "Panel", path: str | os.PathLike) -> None:
     checked_files.write(path, KIND, arrays, facts)
 
 
-def load(path: str | os.PathLike) -> "Panel":
+def load(path: str | os.PathLike[str]) -> "Panel":
     """Read a panel that `Panel.save` wrote; a damaged or inconsistent file is refused."""
     arrays, facts = checked_files.read(path, KIND)
     try:
@@ -73,7 +76,7 @@ def _built(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> "Panel":
 
     ends = np.cumsum(arrays["lengths"])[:-1]
     all_times, unit = asked_times.restored(arrays["times"], facts)
-    series = []
+    series: list[Series] = []
     for name, values, times in zip(
         facts["names"], np.split(arrays["values"], ends), np.split(all_times, ends), strict=True
     ):
@@ -108,7 +111,7 @@ def _check_model(model: Model | None, series: list[Series], groups: list[dict[st
 def _plain_name(name: Any) -> str | int:
     """A name that JSON keeps as it is."""
     if isinstance(name, np.integer):
-        return int(name)
+        return int(name)  # pyright: ignore[reportUnknownArgumentType], NumPy leaves its width open
     if isinstance(name, str | int) and not isinstance(name, bool):
         return name
     raise TypeError(

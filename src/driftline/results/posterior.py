@@ -1,5 +1,8 @@
 """What a fit returns: moments, intervals, samples, tables, plots, and files of them."""
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import dataclasses
 import os
 from typing import Any
@@ -9,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Key
 
 from driftline.families import (
     AbstractBanded,
@@ -220,7 +224,7 @@ class Posterior:
         _, gaps, _ = as_times(self.times, None, len(self.values), self.time_unit)
         return observe(self.values, gaps, model.likelihood, model.prior.shape)
 
-    def _predict(self, new_times):
+    def _predict(self, new_times: np.ndarray) -> Prediction:
         return predict(
             self._known_model(), self.values, self.times, self.time_unit, new_times, self.parameters,
             self.structure,
@@ -248,7 +252,7 @@ class Posterior:
 
         return plot(self, probability, ax=ax, **options)
 
-    def save(self, path: str | os.PathLike) -> None:
+    def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything to one file that `dl.load` reads; a model with functions is left out."""
         arrays = {f"q.{name}": np.asarray(leaf) for name, leaf in vars(self.q).items()}
         arrays |= {f"history.{name}": column for name, column in self.history.items()}
@@ -271,19 +275,22 @@ class Posterior:
 
 
 @eqx.filter_jit
-def _variances(q):
+def _variances(q: AbstractFamily) -> Array:
     return q.variances()
 
 
 @eqx.filter_jit
-def _draw(q, keys):
-    return jax.vmap(lambda key: q.sample(key).path)(keys)
+def _draw(q: AbstractFamily, keys: Key[Array, " n"]) -> Array:
+    def one(key: Key[Array, ""]) -> Array:
+        return q.sample(key).path
+
+    return jax.vmap(one)(keys)
 
 
 _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")
 
 
-def load(path: str | os.PathLike) -> Posterior:
+def load(path: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that `Posterior.save` wrote; a damaged or inconsistent file is refused."""
     arrays, facts = files.read(path, KIND)
     try:
@@ -296,7 +303,7 @@ def load(path: str | os.PathLike) -> Posterior:
         ) from error
 
 
-def _built(arrays, facts):
+def _built(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Posterior:
     times, unit = asked_times.restored(arrays["times"], facts)
     as_times(times, None, len(arrays["values"]), unit)
     with jax.enable_x64(True):
@@ -324,7 +331,7 @@ def _built(arrays, facts):
     return post
 
 
-def _check_built(post):
+def _check_built(post: Posterior) -> None:
     """Refuse a posterior whose model, series, path and learnt numbers do not go together."""
     if not (np.isfinite(post.sd) & (post.sd > 0)).all():
         raise ValueError("a standard deviation of the path is not a positive number")
@@ -334,7 +341,7 @@ def _check_built(post):
     if post.model.prior.shape != shape:
         raise ValueError(f"the path has shape {shape} at a step, and the prior {post.model.prior.shape}")
     with jax.enable_x64(True):
-        post._observations()
+        post._observations()  # pyright: ignore[reportPrivateUsage], it is of this file
     shapes = shapes_of(post.model)
     for place, number in post.parameters.items():
         if shapes.get(place) != number.values.shape[1:]:

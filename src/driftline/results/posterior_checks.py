@@ -15,8 +15,10 @@ LEAVES = {  # of each family, beside the mean
 LARGE = 1e150  # whose square is still a number
 ROUNDING = 1e-6  # of sums of weights, and of quantiles that are next to each other
 
+Arrays = dict[str, np.ndarray]
 
-def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
+
+def check(arrays: Arrays, facts: Any) -> None:
     """Refuse arrays and facts that are not those of a `Posterior`.
 
     The model and what goes with it, the series and its times, are left for their own checks.
@@ -40,7 +42,7 @@ def check(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> None:
     _check_parameters(arrays, facts["parameters"])
 
 
-def _check_facts(facts):
+def _check_facts(facts: dict[str, Any]) -> None:
     for name in ("method", "message"):
         _must(isinstance(facts[name], str), f"the {name} is not text")
     for name in ("elbo", "elbo_error"):
@@ -50,14 +52,12 @@ def _check_facts(facts):
     _must(_is_whole(facts["iterations"]) and facts["iterations"] >= 0, "iterations is not a whole number")
     _must(facts["model"] is None or isinstance(facts["model"], dict), "the model is not an object")
     places = facts["parameters"]
-    _must(
-        isinstance(places, list) and all(isinstance(place, str) for place in places),
-        "parameters is not a list of names",
-    )
+    _must(isinstance(places, list), "parameters is not a list of names")
+    _must(all(isinstance(place, str) for place in places), "parameters is not a list of names")
     _must(len(set(places)) == len(places), "parameters repeat")
 
 
-def _check_names(arrays, facts):
+def _check_names(arrays: Arrays, facts: dict[str, Any]) -> None:
     family, places = facts["family"], facts["parameters"]
     wanted = {"values", "times", "q.mean", *(f"q.{leaf}" for leaf in LEAVES[family])}
     wanted |= {f"{what} of {place}" for place in places for what in ("values", "weights")}
@@ -70,7 +70,7 @@ def _check_names(arrays, facts):
         _must(arrays[name].ndim == 1 and arrays[name].dtype == np.float64, f"{name} is not a list of numbers")
 
 
-def _check_family(arrays, family):
+def _check_family(arrays: Arrays, family: str) -> None:
     for name in ("mean", *LEAVES[family]):
         leaf = arrays[f"q.{name}"]
         _must(leaf.dtype == np.float64, f"q.{name} has dtype {leaf.dtype}")
@@ -86,7 +86,7 @@ def _check_family(arrays, family):
     _must((diagonal > 0).all(), f"q.{LEAVES[family][0]} has a diagonal that is not positive")
 
 
-def _shapes(family, shape):
+def _shapes(family: str, shape: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
     """Shapes of the leaves that go with a mean."""
     steps, size = shape[0], int(np.prod(shape[1:]))
     if family == "FullRank":
@@ -97,7 +97,7 @@ def _shapes(family, shape):
     return {name: chains[name] for name in LEAVES[family]}
 
 
-def _check_quantiles(quantiles, mean):
+def _check_quantiles(quantiles: np.ndarray, mean: np.ndarray) -> None:
     _must(quantiles.dtype.kind == "f", f"quantiles has dtype {quantiles.dtype}")
     wanted = (len(SCORES), *mean.shape)
     _must(quantiles.shape == wanted, f"quantiles has shape {quantiles.shape} instead of {wanted}")
@@ -105,7 +105,7 @@ def _check_quantiles(quantiles, mean):
     _must((np.diff(quantiles, axis=0) >= -ROUNDING).all(), "quantiles do not increase")
 
 
-def _check_parameters(arrays, places):
+def _check_parameters(arrays: Arrays, places: list[str]) -> None:
     for place in places:
         values, weights = arrays[f"values of {place}"], arrays[f"weights of {place}"]
         for what, array in (("values", values), ("weights", weights)):
@@ -123,14 +123,14 @@ def _check_parameters(arrays, places):
         )
 
 
-def _is_number(value):
+def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _is_whole(value):
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _must(holds, what):
+def _must(holds: object, what: str) -> None:
     if not holds:
         raise ValueError(what)

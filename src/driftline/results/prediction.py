@@ -4,15 +4,19 @@ A time without an observation is a step with a missing value. So a prediction is
 series, for any prior and any likelihood; numbers that were learnt keep their posterior, point by point.
 """
 
+# JAX leaves some functions, and devices among their arguments, without types.
+# pyright: reportUnknownMemberType=false
+
 import dataclasses
 import warnings
-from typing import Any
+from typing import Any, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import jax.random as jr
 import numpy as np
+from jaxtyping import Array, Key
 
 from driftline.families import AbstractFamily
 from driftline.infer import newton
@@ -21,6 +25,7 @@ from driftline.infer.learning.fits_at_numbers import fit_points
 from driftline.infer.mixture_quantiles import mixture_quantiles
 from driftline.infer.observation_density import log_marginal
 from driftline.infer.start import begin, starting_family
+from driftline.models.abstract_likelihood import AbstractLikelihood
 from driftline.models.model import Model
 from driftline.models.observations import as_numbers, as_times, merged, observe
 from driftline.models.padding import pad
@@ -31,6 +36,8 @@ from driftline.results.learnt_number import LearntNumber
 POINTS_AT_ONCE = 1 << 13  # of the learnt numbers, times observations
 MOST_LOST = 0.02  # weight of points of the learnt numbers that a prediction may do without
 NUMBERS_AT_ONCE = 1 << 22  # of the paths that are drawn side by side
+
+Numbers = dict[str, np.ndarray]  # learnt numbers by place, with a leading axis for their points
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -47,7 +54,7 @@ class Prediction:
     mean: np.ndarray
     sd: np.ndarray
     _model: Model
-    _numbers: dict[str, np.ndarray]
+    _numbers: Numbers
     _weights: np.ndarray
     _members: AbstractFamily  # of the times in order, for each point of the learnt numbers
     _steps: np.ndarray  # where the times lie in them
@@ -94,7 +101,7 @@ class Prediction:
             )
         return np.where(missing, np.nan, np.asarray(terms))
 
-    def _paths(self, n, seed):
+    def _paths(self, n: int, seed: int) -> tuple[Array, dict[str, Array], Key[Array, ""]]:
         """Paths, the learnt numbers that belong to each, and a key for what is drawn next."""
         if n < 1:
             raise ValueError(f"at least one draw, got n={n}")
@@ -170,18 +177,24 @@ def _kept_steps(asked: np.ndarray, num_steps: int) -> tuple[np.ndarray, np.ndarr
     return np.array([step - 1, step]), steps + 1
 
 
-def _usable(fits, numbers, weights):
+def _usable(
+    fits: newton.State, numbers: Numbers, weights: np.ndarray
+) -> tuple[newton.State, Numbers, np.ndarray]:
     """The fits without those of unlikely numbers whose ELBO is not finite."""
     finite = np.isfinite(np.asarray(fits.elbo))
     if finite.all() or weights[~finite].sum() > MOST_LOST:
         return fits, numbers, weights
     rows = np.flatnonzero(finite)
-    fits = jax.tree.map(lambda leaf: leaf[rows], fits)
+
+    def usable(leaf: Array) -> Array:
+        return leaf[rows]
+
+    fits = jax.tree.map(usable, fits)
     numbers = {place: values[rows] for place, values in numbers.items()}
     return fits, numbers, weights[rows] / weights[rows].sum()
 
 
-def _check(fits, weights):
+def _check(fits: newton.State, weights: np.ndarray) -> None:
     """Refuse a prediction whose fit never left its start, and warn of one that was cut short."""
     if not np.isfinite(fits.elbo).all():
         raise ValueError(
@@ -198,7 +211,7 @@ def _check(fits, weights):
         )
 
 
-def _main_points(parameters):
+def _main_points(parameters: dict[str, LearntNumber]) -> tuple[Numbers, np.ndarray]:
     """The points of the learnt numbers that carry nearly all of the weight."""
     if not parameters:
         return {}, np.ones(1)
@@ -210,9 +223,12 @@ def _main_points(parameters):
 
 
 @eqx.filter_jit
-def _mixture(members, weights, steps):
+def _mixture(members: AbstractFamily, weights: Array, steps: Array) -> tuple[Array, Array, Array | None]:
+    def variances_of(member: AbstractFamily) -> Array:
+        return member.variances()
+
     means = members.mean[:, steps]
-    variances = jax.vmap(lambda member: member.variances())(members)[:, steps]
+    variances = jax.vmap(variances_of)(members)[:, steps]
     mean = jnp.tensordot(weights, means, axes=1)
     sd = jnp.sqrt(jnp.tensordot(weights, variances + (means - mean[None]) ** 2, axes=1))
     if len(weights) == 1:
@@ -221,31 +237,39 @@ def _mixture(members, weights, steps):
 
 
 @eqx.filter_jit
-def _draw(keys, points, members, steps):
-    def one(key, point):
-        return jax.tree.map(lambda leaf: leaf[point], members).sample(key).path[steps]
+def _draw(keys: Key[Array, " n"], points: Array, members: AbstractFamily, steps: Array) -> Array:
+    def one(pair: tuple[Key[Array, ""], Array]) -> Array:
+        key, point = pair
+
+        def at_point(leaf: Array) -> Array:
+            return leaf[point]
+
+        member: AbstractFamily = jax.tree.map(at_point, members)
+        return member.sample(key).path[steps]
 
     batch = max(1, NUMBERS_AT_ONCE // members.mean[0].size)
-    return jax.lax.map(lambda pair: one(*pair), (keys, points), batch_size=min(batch, len(points)))
+    return cast(Array, jax.lax.map(one, (keys, points), batch_size=min(batch, len(points))))
 
 
 @eqx.filter_jit
-def _simulate(keys, model, numbers, paths):
-    def one(key, own, path):
+def _simulate(keys: Key[Array, " n"], model: Model, numbers: dict[str, Array], paths: Array) -> Array:
+    def one(key: Key[Array, ""], own: dict[str, Array], path: Array) -> Array:
         return with_values(model, own).likelihood.simulate(key, path)
 
     return jax.vmap(one)(keys, numbers, paths)
 
 
 @eqx.filter_jit
-def _log_density(x, model, numbers, weights, members, steps):
-    def one(point):
+def _log_density(
+    x: Array, model: Model, numbers: Numbers, weights: Array, members: AbstractFamily, steps: np.ndarray
+) -> Array:
+    def one(point: tuple[AbstractFamily, dict[str, Array]]) -> Array:
         member, own = point
-        likelihood = with_values(model, own).likelihood
+        likelihood: AbstractLikelihood = with_values(model, own).likelihood
         mean, sd = member.mean[steps], jnp.sqrt(member.variances())[steps]
         return log_marginal(lambda path: likelihood.terms(x, path), mean, sd)
 
-    points = (members, jax.tree.map(jnp.asarray, numbers))
-    by_point = jax.lax.map(one, points, batch_size=max(1, POINTS_AT_ONCE // x.size))
+    points = (members, {place: jnp.asarray(values) for place, values in numbers.items()})
+    by_point = cast(Array, jax.lax.map(one, points, batch_size=max(1, POINTS_AT_ONCE // x.size)))
     shares = jnp.log(weights).reshape(-1, *(1 for _ in x.shape))
     return jax.nn.logsumexp(by_point + shares, axis=0)
