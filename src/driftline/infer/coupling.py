@@ -44,7 +44,7 @@ def _may_couple(model: Model) -> bool:
 
 
 @eqx.filter_jit
-def _blocks(model, path, observations):
+def _blocks(model: Model, path: Float[Array, " T *shape"], observations: Observations) -> tuple[Array, Array]:
     return block_precision(model, path, observations)
 
 

@@ -50,7 +50,12 @@ def precision_like(
     return BANDS[q.structure].precision(model, q.mean, observations)
 
 
-def _probe(model, path, observations, direction):
+def _probe(
+    model: Model,
+    path: Float[Array, " T *shape"],
+    observations: Observations,
+    direction: Float[Array, " T *shape"],
+) -> Float[Array, " T *shape"]:
     """Product of the likelihood's Hessian with a direction."""
 
     def gradient(path):
@@ -68,7 +73,9 @@ def likelihood_curvature(
     return _likelihood_blocks(model, path, observations)
 
 
-def _likelihood_blocks(model, path, observations):
+def _likelihood_blocks(
+    model: Model, path: Float[Array, " T *shape"], observations: Observations
+) -> Float[Array, " T D D"]:
     if is_elementwise(model):
         return small.from_diagonals(likelihood_curvature(model, path, observations))
     dim = math.prod(path.shape[1:])

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jaxtyping import Array, Bool, Float
+from jaxtyping import Array, Bool, Float, Int
 
 from driftline.families import AbstractBanded, AbstractFamily, GaussMarkov
 from driftline.infer import newton, threads
@@ -74,7 +74,9 @@ def variances(q: AbstractFamily) -> Float[Array, " N T"]:
 
 
 @eqx.filter_jit
-def _fit_side_by_side(model, observations, limit, tolerance) -> Fits:
+def _fit_side_by_side(
+    model: Model, observations: Observations, limit: Int[Array, ""], tolerance: Float[Array, ""]
+) -> Fits:
     def one(observations):
         first = newton.begin(_start(model, observations), model, observations)
         state = newton.iterate(first, model, observations, limit, tolerance)
@@ -87,11 +89,11 @@ def _fit_side_by_side(model, observations, limit, tolerance) -> Fits:
     return jax.lax.map(one, observations, batch_size=_batch(observations))
 
 
-def _batch(observations):
+def _batch(observations: Observations) -> int:
     return min(threads.SIDE_BY_SIDE, len(observations.values))
 
 
-def _start(model, observations):
+def _start(model: Model, observations: Observations) -> GaussMarkov:
     """The prior's mean with the curvature there, or independent unit Gaussians where that is not positive."""
     path = model.prior.mean_path(observations.gaps)
     q = GaussMarkov.from_precision(path, *chain_precision(model, path, observations))

@@ -14,6 +14,7 @@ The same ratios give the log evidence to first order (Opper and Winther 2005), a
 $$\log p(x) \approx \text{ELBO} + \sum_t \log E_q[\ell_t / s_t] - E_q[\log \ell_t / s_t].$$
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import equinox as eqx
@@ -110,7 +111,12 @@ def marginal_quantiles(
     return quantiles(tails, sd, jnp.zeros_like(q.mean), sd)
 
 
-def _factors(model, observations, mean, variance):
+def _factors(
+    model: Model,
+    observations: Observations,
+    mean: Float[Array, " T *shape"],
+    variance: Float[Array, " T *shape"],
+) -> tuple[Float[Array, " T *shape"], Float[Array, " T *shape"], Float[Array, " T *shape"]]:
     """Slope and curvature of the expected log-likelihoods, and these themselves."""
 
     def expected(mean, variance):
@@ -125,13 +131,15 @@ def _factors(model, observations, mean, variance):
     return slope, -2.0 * half, terms
 
 
-def _expected(function, mean, sd):
+def _expected(
+    function: Callable[[Array], Array], mean: Float[Array, " T *shape"], sd: Float[Array, " T *shape"]
+) -> Float[Array, " T *shape"]:
     points, weights = standard_normal(1)
     values = jax.lax.map(lambda point: function(mean + sd * point), jnp.asarray(points[:, 0], mean.dtype))
     return jnp.tensordot(jnp.asarray(weights, mean.dtype), values, axes=1)
 
 
-def _tails(density):
+def _tails(density: Float[Array, " G T *shape"]) -> Float[Array, " G T *shape"]:
     """Mass beyond each point of the grid: below it in its lower half, above it in its upper half.
 
     The mass that belongs to a point lies around it, half on each side.

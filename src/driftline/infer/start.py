@@ -60,7 +60,7 @@ def without_correlations(q: AbstractBanded) -> MeanField:
 
 
 @eqx.filter_jit
-def _evaluate(model, observations):
+def _evaluate(model: Model, observations: Observations) -> Start:
     path = model.prior.mean_path(observations.gaps)
     score = jax.grad(model.log_joint)(path, observations)
     log_likelihoods = model.log_likelihoods(path, observations)
@@ -68,14 +68,16 @@ def _evaluate(model, observations):
 
 
 @eqx.filter_jit
-def _curved_family(model, path, observations, structure):
+def _curved_family(
+    model: Model, path: Float[Array, " T *shape"], observations: Observations, structure: str
+) -> AbstractBanded:
     if structure == "chains" and math.prod(model.prior.shape) > MOST_PROBES:
         return GaussMarkov.from_precision(path, *model.prior.precision_diagonals(path, observations.gaps))
     band = BANDS[structure]
     return band.family.from_precision(path, *band.precision(model, path, observations))
 
 
-def _unit_family(path, structure):
+def _unit_family(path: Float[Array, " T *shape"], structure: str) -> AbstractBanded:
     """Independent unit Gaussians, where the curvature at the start is not positive definite."""
     dim = math.prod(path.shape[1:])
     if structure == "block":
@@ -84,7 +86,9 @@ def _unit_family(path, structure):
     return GaussMarkov(path, jnp.ones_like(path), jnp.zeros_like(path[1:]))
 
 
-def _check_finite(what, values, path, observations):
+def _check_finite(
+    what: str, values: np.ndarray, path: Float[Array, " T *shape"], observations: Observations
+) -> None:
     steps = ~np.isfinite(values.reshape(len(values), -1)).all(axis=1)
     if steps.any():
         step = int(np.argmax(steps))

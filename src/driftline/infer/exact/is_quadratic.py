@@ -48,7 +48,7 @@ class _Band(NamedTuple):
     right: np.ndarray
 
 
-def _bands(model, observations, path):
+def _bands(model: Model, observations: Observations, path: Float[Array, " T *shape"]) -> list[_Band]:
     """The curvature of the likelihood and, where it is not that of a Gaussian anyway, of the prior."""
     likelihood, prior = _curvatures(model, observations, path)
     likelihood = np.asarray(likelihood)
@@ -64,17 +64,23 @@ def _bands(model, observations, path):
 
 
 @eqx.filter_jit
-def _curvatures(model, observations, path):
+def _curvatures(
+    model: Model, observations: Observations, path: Float[Array, " T *shape"]
+) -> tuple[Array, tuple[Array, Array] | None]:
     prior = None if model.prior.is_gaussian else model.prior.precision_blocks(path, observations.gaps)
     return likelihood_curvature(model, path, observations), prior
 
 
 @eqx.filter_jit
-def _chain_diagonal(model, observations, path):
+def _chain_diagonal(
+    model: Model, observations: Observations, path: Float[Array, " T *shape"]
+) -> Float[Array, " T *shape"]:
     return chain_precision(model, path, observations)[0]
 
 
-def _widths(model, observations, path, likelihood_roots):
+def _widths(
+    model: Model, observations: Observations, path: Float[Array, " T *shape"], likelihood_roots: np.ndarray
+) -> np.ndarray:
     """Width of each number of the posterior given all others, or of its likelihood if that is wider."""
     roots = np.sqrt(np.abs(np.asarray(_chain_diagonal(model, observations, path))))
     own = likelihood_roots.reshape(path.shape)
@@ -82,15 +88,15 @@ def _widths(model, observations, path, likelihood_roots):
     return 1.0 / np.where(roots > 0, roots, 1.0)
 
 
-def _roots(band):
+def _roots(band: np.ndarray) -> np.ndarray:
     """Square roots of the diagonal of a precision: one over the width of each number, given all others."""
     return np.sqrt(np.abs(band if band.ndim == 2 else np.diagonal(band, axis1=1, axis2=2)))
 
 
-def _differ(band, other):
+def _differ(band: _Band, other: _Band) -> np.ndarray:
     """At which steps two bands differ by more than rounding."""
     left, right = np.maximum(band.left, other.left), np.maximum(band.right, other.right)
     size = left * right if band.values.ndim == 2 else left[:, :, None] * right[:, None, :]
     size = np.maximum(size, np.maximum(np.abs(band.values), np.abs(other.values)))
     same = np.abs(band.values - other.values) <= 1e-8 * size
-    return ~same.reshape(len(same), -1).all(axis=1)
+    return ~np.asarray(same.reshape(len(same), -1).all(axis=1))

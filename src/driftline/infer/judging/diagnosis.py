@@ -8,6 +8,7 @@ import equinox as eqx
 import jax
 import jax.random as jr
 import numpy as np
+from jax import Array
 from scipy import stats
 
 from driftline.families import AbstractBanded, AbstractFamily
@@ -202,7 +203,7 @@ def diagnose(fit: Judged, seed: int) -> Diagnosis:
     )
 
 
-def _near(fit: Judged):
+def _near(fit: Judged) -> tuple[newton.State, float]:
     """The best fit of the path at the numbers' means, in blocks where elements are coupled, and its gain."""
     q, structure = fit.q, fit.q.structure
     if not isinstance(q, AbstractBanded):
@@ -216,7 +217,7 @@ def _near(fit: Judged):
     return (block, gain) if np.isfinite(gain) and gain > 0 else (state, 0.0)
 
 
-def _tempered(fit: Judged, near, seed):
+def _tempered(fit: Judged, near: AbstractBanded, seed: int) -> tuple[float, float, Worst, bool]:
     """Log evidence, its error, the worst direction, and whether tempering came to its end."""
     found = coordinates(fit.model, fit.observations, near, fit.layout, *fit.points)
     affordable = TEMPERED_NUMBERS // (GROUPS * fit.mean.size)
@@ -233,7 +234,7 @@ def _tempered(fit: Judged, near, seed):
     return *_from_filters(np.asarray(end.log_evidence)), off, bool(end.reached)
 
 
-def _from_filters(logs):
+def _from_filters(logs: np.ndarray) -> tuple[float, float]:
     """Logarithm of the mean of independent estimates of the evidence, and half of its 95 % interval.
 
     With few estimates that differ much, their mean is skewed; the interval allows for it by that of the
@@ -255,7 +256,7 @@ class _Filtered(NamedTuple):
     k_hat_joint: float
 
 
-def _filtered(fit: Judged, near, seed) -> _Filtered:
+def _filtered(fit: Judged, near: newton.State, seed: int) -> _Filtered:
     """What every step adds to the gap, and tails of weights; of the path given the numbers' means."""
     q = near.q if fit.layout.places else fit.q
     num_steps = len(q.mean)
@@ -274,7 +275,9 @@ def _filtered(fit: Judged, near, seed) -> _Filtered:
 
 
 @eqx.filter_jit
-def _filters(q, model, observations, keys, num_particles, window):
+def _filters(
+    q: AbstractFamily, model: Model, observations: Observations, keys: Array, num_particles: int, window: int
+) -> particles.Filtered:
     guide = particles.Guide(q, model, observations)
 
     def one(key):
@@ -283,13 +286,13 @@ def _filters(q, model, observations, keys, num_particles, window):
     return jax.vmap(one)(keys)
 
 
-def _shape_if_uneven(log_weights):
+def _shape_if_uneven(log_weights: np.ndarray) -> float:
     highest = log_weights.max()
     divergence = highest + np.log(np.mean(np.exp(log_weights - highest))) - log_weights.mean()
     return 0.0 if divergence < EVEN else pareto_shape(log_weights)
 
 
-def _in_words(off: Worst):
+def _in_words(off: Worst) -> str:
     parts = []
     if off.shift > 0:
         parts.append(f"mean off by {off.shift:.2f} sd or more ({off.shift_along})")

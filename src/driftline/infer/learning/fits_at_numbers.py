@@ -132,7 +132,13 @@ def fit_points(
 
 
 @eqx.filter_jit
-def _fit_points(numbers, q, template, observations, steps):
+def _fit_points(
+    numbers: dict[str, Array],
+    q: AbstractBanded,
+    template: Model,
+    observations: Observations,
+    steps: Array | None,
+) -> newton.State:
     def one(own):
         return _fit_point(own, q, template, observations, steps)
 
@@ -141,7 +147,13 @@ def _fit_points(numbers, q, template, observations, steps):
 
 
 @eqx.filter_jit
-def _fit_point(own, q, template, observations, steps):
+def _fit_point(
+    own: dict[str, Array],
+    q: AbstractBanded,
+    template: Model,
+    observations: Observations,
+    steps: Array | None,
+) -> newton.State:
     state = newton.refit(with_values(template, own), observations, q)
     return state if steps is None else state._replace(q=state.q.at_steps(steps), slope=None)
 
