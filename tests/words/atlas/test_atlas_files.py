@@ -4,7 +4,8 @@ import pytest
 from driftline.storage import checked_files as files
 from driftline.storage import mapped_files
 from driftline.words.atlas.atlas import Atlas, load
-from driftline.words.atlas.atlas_file import KIND, VERSION
+from driftline.words.atlas.atlas_file import KIND
+from driftline.words.counts.counts import KIND as COUNTS
 from driftline.words.paths import priors
 from driftline.words.paths.long_steps import forward
 from driftline.words.paths.paths import Paths
@@ -148,17 +149,17 @@ BROKEN = {
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_inconsistent_files_are_refused_even_with_good_checksums(path, what):
-    arrays, facts = mapped_files.read(path, KIND, VERSION)
+    arrays, facts = mapped_files.read(path, KIND)
     arrays = {name: array.copy() for name, array in arrays.items()}
     BROKEN[what](arrays, facts)
-    mapped_files.write(path, KIND, VERSION, arrays, facts)
-    with pytest.raises(ValueError, match=rf"some\.atlas .*{what}.*anew"):
+    mapped_files.write(path, KIND, arrays, facts)
+    with pytest.raises(ValueError, match=rf"some\.atlas .*{what}.*again"):
         load(path)
 
 
 def test_facts_that_are_no_object_are_refused(path):
-    arrays, _ = mapped_files.read(path, KIND, VERSION)
-    mapped_files.write(path, KIND, VERSION, arrays, [])
+    arrays, _ = mapped_files.read(path, KIND)
+    mapped_files.write(path, KIND, arrays, [])
     with pytest.raises(ValueError, match="does not hold a sound atlas"):
         load(path)
 
@@ -172,11 +173,11 @@ def test_an_unsound_atlas_is_not_written(tmp_path):
 
 
 def test_other_files_are_refused_by_what_they_are(tmp_path):
-    files.write(tmp_path / "x", "word-counts", 1, {"a": np.zeros(3)}, {})
+    files.write(tmp_path / "x", COUNTS, {"a": np.zeros(3)}, {})
     with pytest.raises(ValueError, match="holds counts of words"):
         load(tmp_path / "x")
     (tmp_path / "text").write_text("this is a text and no atlas")
-    with pytest.raises(ValueError, match="text is damaged or not a driftline word-atlas file"):
+    with pytest.raises(ValueError, match="text is damaged or not a driftline file"):
         load(tmp_path / "text")
     with pytest.raises(FileNotFoundError, match="there is no file"):
         load(tmp_path / "nothing")
