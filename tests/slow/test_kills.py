@@ -13,7 +13,7 @@ KILLS = 50
 
 @pytest.mark.slow
 def test_fifty_kills_and_fifty_resumes_end_in_the_same_file(tmp_path):
-    small_counts(tmp_path / "counts.driftline")
+    small_counts(tmp_path / "counts.counts")
     atlas, part = tmp_path / "out.atlas", tmp_path / "out.atlas.part"
     started = time.monotonic()
     _, err = fit(tmp_path).communicate()
@@ -40,4 +40,4 @@ def test_fifty_kills_and_fifty_resumes_end_in_the_same_file(tmp_path):
     print(
         f"\n{kills} kills, {resumes} resumes, {finished} atlases, all the same; {seconds:.1f} s without kills"
     )
-    assert {path.name for path in tmp_path.iterdir()} <= {"counts.driftline", "out.atlas", "out.atlas.part"}
+    assert {path.name for path in tmp_path.iterdir()} <= {"counts.counts", "out.atlas", "out.atlas.part"}

@@ -11,7 +11,7 @@ PLAN = ("--dim", "2", "--drift", "0.02", "--passes", "80", "60")
 
 def fit(folder: Path, *options: str) -> subprocess.Popen:
     """Start `driftline words fit` on the counts of a folder, with a checkpoint after every pass."""
-    command = [sys.executable, "-m", "driftline.cli", "words", "fit", "counts.driftline", "-o", "out.atlas"]
+    command = [sys.executable, "-m", "driftline.cli", "words", "fit", "counts.counts", "-o", "out.atlas"]
     return subprocess.Popen(
         [*command, *PLAN, "--every", "0", *options],
         cwd=folder,
