@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 CONSTRAINTS := constraints.txt
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS)
 WORKERS ?= 2
-QUICK := tests/families tests/linalg tests/models/test_observations.py tests/test_posterior.py tests/test_files.py
+QUICK := tests/families tests/linalg tests/models/test_observations.py tests/results/test_posterior.py tests/storage/test_checked_files.py
 
 # A venv is broken if its Python or pip does not run: it is half made, or the Python behind it is gone. It is
 # made anew. What is no venv at all only loses the notes of what was installed.
