@@ -50,7 +50,7 @@ nitpick_ignore_regex = [
     # Parts of public objects that are not for users; signatures name them.
     (
         "py:class",
-        r"driftline\..*\.(AbstractFamily|Draw|Drift|Knots|Learn|LineParser|Negatives|Parts|Paths|Reader|Support)",
+        r"driftline\..*\.(AbstractBanded|AbstractFamily|BlockMoments|ChainMoments|Draw|Drift|Knots|Learn|LineParser|Negatives|Parts|Paths|Reader|Support)",
     ),
 ]
 

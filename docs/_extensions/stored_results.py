@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from benchmarks.report import Goal, Report, Table
+from benchmarks.harness.report import Goal, Report, Table
 
 RESULTS = Path(__file__).parents[2] / "benchmarks" / "results"
 
