@@ -1,8 +1,7 @@
 """`dl.fit`: choose a method, check the input, run, and wrap what comes out."""
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any, overload
+from typing import Any
 
 import jax
 import numpy as np
@@ -30,18 +29,6 @@ SETTINGS = {"newton": newton.Settings, "bbvi": bbvi.Settings, "mean-field": bbvi
 STRUCTURES = ("chains", "block")
 
 
-@overload
-def fit(model: Model, x: Mapping[Any, Any], **options: Any) -> Panel: ...
-
-
-@overload
-def fit(model: Model, x: Sequence[float | None], **options: Any) -> Posterior: ...
-
-
-@overload
-def fit(model: Model, x: Any, **options: Any) -> Any: ...
-
-
 def fit(
     model: Model,
     x: Any,
@@ -55,7 +42,7 @@ def fit(
     parameters: str = "integrate",
     shared: bool = True,
     **options: Any,
-) -> Any:
+) -> Posterior | Panel:
     """Fit a model to a series, or to each of many.
 
     Runs in double precision without touching JAX's global settings. Ctrl-C returns the best state so far,
