@@ -1,14 +1,12 @@
 """Files that earlier versions wrote still load, each folder of `earlier` by its version."""
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import driftline as dl
-from driftline import words
 
 FOLDERS = sorted((Path(__file__).parent / "earlier").iterdir())
 
@@ -51,12 +49,7 @@ def test_scores(folder):
     assert dl.load(folder / "scores.json").mean("sgi") < 0
 
 
-def test_an_unfinished_fit_goes_on(folder, tmp_path):
-    shutil.copy(folder / "checkpoint.driftline", tmp_path / "checkpoint")
-    counts = dl.load(folder / "counts.driftline")
-    options = {"dim": 3, "seed": 0, "passes": (3, 2), "progress": False}
-    resumed = words.fit(counts, checkpoint=tmp_path / "checkpoint", resume=True, **options)
-    whole = words.fit(counts, **options)
-    np.testing.assert_array_equal(resumed.words.mean, whole.words.mean)
+def test_an_unfinished_fit_is_told_from_results(folder):
+    """That it goes on is tested with the trainers."""
     with pytest.raises(ValueError, match="an unfinished fit of words; go on with words.fit"):
         dl.load(folder / "checkpoint.driftline")

@@ -13,7 +13,7 @@ from driftline.words.fitting.trainers import make_trainer
 from driftline.words.settings import WordSettings
 from support.words import small_counts
 
-EARLIER = Path(__file__).parent / "earlier"
+EARLIER = Path(__file__).parents[2] / "storage" / "earlier" / "0.1"
 FLOATS, WIDE, SMALL, WHOLE = np.float32, np.float64, np.int32, np.int64
 SIDES = ("word", "context")
 MOMENTS = {f"{name}": FLOATS for name in ("words", "contexts", "word_variances", "context_variances")}
