@@ -16,7 +16,8 @@ from support.pages import ROOT
 REFERENCE = ROOT / "docs" / "reference"
 AUTODOC = re.compile(r"^\.\. auto(?:function|class|exception|module):: ([\w.]+)", re.MULTILINE)
 COMMAND = re.compile(r"^```\{command\} ?(.*)$", re.MULTILINE)
-INTERNAL = {"backend", "lengths", "linear_solve", "parallel", "sequential", "small"}  # how the kernels are run, not what they do
+# How the kernels are run, not what they do.
+INTERNAL = {"backend", "lengths", "linear_solve", "parallel", "sequential", "small"}
 GROUPS = {"", "words"}  # commands that only hold others
 
 
