@@ -474,3 +474,21 @@ def test_single_precision_is_kept(topical):
         if isinstance(array, np.ndarray):
             assert array.dtype == np.float32, name
     assert (found["word_variances"] > 0).all()
+
+
+def test_near_the_end_numbers_of_the_prior_stay_where_others_lower_the_elbo(topical, monkeypatch):
+    trainer = trainer_of(topical)
+    ends, history = ends_of(trainer)
+    state = ends["paths"]
+    best = trainer.learner.paths
+    monkeypatch.setattr(
+        trainer.learner,
+        "paths",
+        lambda *given, **options: trainer.learner.with_width(best(*given, **options), 9.0),
+    )
+    phase = trainer.phase(len(history) - 1, history[:-1])
+    near = trainer.advance(state.with_rounds(settled=True), phase, len(history))
+    assert not near.rounds.taken_back
+    assert near.prior.scale == state.prior.scale
+    far = trainer.advance(state.with_rounds(settled=False), phase, len(history))
+    assert far.rounds.taken_back or far.prior.scale != state.prior.scale

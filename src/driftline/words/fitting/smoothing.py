@@ -127,7 +127,7 @@ class Smoother:
         counts, moments = self._counts(state), self.moments(state)
         held = likelihood.hold(counts, moments)
         slopes = likelihood.held_gradients(counts, moments.words, moments.contexts, held)
-        state = self._learnt(state, moments, slopes, curvatures)
+        state = self._learnt_unless_worse(state, moments, slopes, curvatures)
         chain = self._chain(state)
 
         def gradient(place):
@@ -293,6 +293,24 @@ class Smoother:
             words = state._replace(word_variances=chains.spread(chain, curvatures[0]).variances)
             curvatures = curvatures[0], likelihood.curvatures(counts, self.moments(words))[1]
         return _spread(state, chain, curvatures), curvatures
+
+    def _learnt_unless_worse(
+        self,
+        state: SmoothingState,
+        moments: Embeddings,
+        slopes: Sequence[Array],
+        curvatures: Sequence[Array],
+    ) -> SmoothingState:
+        """As `_learnt`, but near the end the prior stays if the ELBO would fall.
+
+        The best numbers are those for a quadratic in the place of the likelihood. Far from the end it does
+        not matter that they are not quite the best; near it, rounds would fall by them, however short their
+        steps are, and be taken back for ever.
+        """
+        learnt = self._learnt(state, moments, slopes, curvatures)
+        if learnt is state or not state.rounds.settled:
+            return learnt
+        return learnt if self.objective(learnt) >= self.objective(state) else state
 
     def _learnt(
         self,
