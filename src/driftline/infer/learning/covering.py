@@ -102,7 +102,7 @@ def _on_a_grid(
         if not too_much.any():
             break
         ends = np.where(too_much, 2.0 * ends, ends)
-    how = f"on a grid of {len(found.raws)} points"
+    how = f"averaged over a grid of {len(found.raws)} points"
     return found._replace(covered=bool(at_ends.max() <= cover_points.EDGE), how=how)
 
 
@@ -128,7 +128,8 @@ def _in_rounds(
         else:
             frame, width = _recentred(found, frame)
             reach = _seen_again(frame, reach, found)
-    how = f"{found.share:.0%} of {num_points} points carry the weight" + (", a tail missed" if missed else "")
+    how = f"averaged over {num_points} points, effective share {found.share:.0%}"
+    how += ", a tail missed" if missed else ""
     return found._replace(covered=found.share >= TOO_FEW and not missed, how=how)
 
 
