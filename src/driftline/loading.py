@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import driftline
 from driftline.storage import checked_files
 
 # Each kind of file by its name, and what opens it; imported when it is needed, since some need JAX.
@@ -20,7 +21,7 @@ OPENERS = {
 
 
 def load(path: str | os.PathLike) -> Any:
-    """Read what `save` wrote: a posterior, a panel, counts of words, an atlas, or scores of methods.
+    """Read what `save` wrote: a posterior, refined or not, a panel, counts of words, an atlas, or scores.
 
     A damaged or inconsistent file is refused.
     """
@@ -30,7 +31,12 @@ def load(path: str | os.PathLike) -> Any:
             f"{os.fspath(path)} holds an unfinished fit of words; go on with words.fit(..., resume=True) or "
             "`driftline words fit --resume`"
         )
-    module, name = OPENERS.get(kind or "posterior", OPENERS["posterior"])
+    if kind is not None and kind not in OPENERS:
+        raise ValueError(
+            f"{os.fspath(path)} holds a {kind!r}, which this version of driftline ({driftline.__version__}) "
+            "does not open; use the version that wrote it"
+        )
+    module, name = OPENERS[kind or "posterior"]  # which complains of what is not a file of driftline
     return operator.attrgetter(name)(importlib.import_module(module))(path)
 
 

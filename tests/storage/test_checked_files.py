@@ -3,6 +3,7 @@ import os
 import numpy as np
 import pytest
 
+import driftline as dl
 from driftline.storage import checked_files as files
 from driftline.storage.kinds import FileKind
 
@@ -96,3 +97,8 @@ def test_permissions_of_a_new_file_follow_the_umask(path, mask):
     finally:
         os.umask(before)
     assert path.stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_a_kind_that_this_version_does_not_know_is_refused_by_name(path):
+    with pytest.raises(ValueError, match=r"thing\.dl holds a 'thing', which this version of driftline"):
+        dl.load(path)

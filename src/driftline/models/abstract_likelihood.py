@@ -19,7 +19,7 @@ from driftline.models.parameters import Learn, numbers_of
 class AbstractLikelihood(eqx.Module):
     """The density of what is seen at one step.
 
-    A likelihood of its own writes the four abstract methods. The others have answers that are right for most.
+    A new likelihood implements the four abstract methods. The others have defaults that suit most of them.
     """
 
     # Whether it is a Gaussian in the path, of the same width everywhere.

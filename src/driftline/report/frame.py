@@ -74,5 +74,5 @@ def _pandas():
     try:
         import pandas
     except ImportError as error:
-        raise ImportError("to_frame needs pandas: pip install pandas") from error
+        raise ImportError("to_frame needs pandas: pip install 'driftline[frames]'") from error
     return pandas

@@ -1,7 +1,7 @@
 """`driftline words`: from dated texts to word embeddings that drift; one command per file.
 
 A command is a module here with an `add_parser`, and with an `ORDER` that says where in the list it stands.
-All are found by themselves (`docs/develop/adding-a-query.md`).
+They are discovered automatically (`docs/develop/adding-a-query.md`).
 """
 
 import argparse

@@ -20,7 +20,7 @@ COARSE = (
 )
 EPILOG = """\
 Words that changed with the probability asked for come first, by distance; then the rest, by probability.
-The distance is one less the cosine of the two vectors, with what all words share taken out: the posterior's
+The distance is one minus the cosine of the two vectors, with what all words share taken out: the posterior's
 median and its 90 % band, both zero for words that have rather not moved. --null shuffles the dates of the
 documents, fits again, and tells how many of the words called changed are called by chance.
 

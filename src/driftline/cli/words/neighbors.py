@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 ORDER = 40
 EPILOG = """\
-Words are ranked by the cosine of their mean vectors, the similarity. What is not well known of a vector has
-any direction, so the cosine that the posterior expects is smaller; it is shown with the band that holds it
+Words are ranked by the cosine of their mean vectors, the similarity. The less is known of a
+vector, the smaller is the cosine that the posterior expects; it is shown with the band that holds it
 with a probability of 90 %.
 
 In Python: words.load(ATLAS).neighbors(word, when, n=10, like=..., min_count=1, window=2).

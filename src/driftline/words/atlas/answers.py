@@ -32,7 +32,7 @@ class Answer(abc.ABC):
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_frame needs pandas: pip install pandas") from error
+            raise ImportError("to_frame needs pandas: pip install 'driftline[frames]'") from error
         columns = {name: column for name, column in self.columns().items() if column is not None}
         index = columns.pop(self.index)
         return pandas.DataFrame(columns, index=pandas.Index(index, name=self.index))

@@ -64,7 +64,7 @@ def verdict(phases: Sequence[Phase], history: Sequence[Entry]) -> Verdict:
 
 
 def rounds_ahead(phases: Sequence[Phase], history: Sequence[Entry]) -> dict[str, float]:
-    """How many rounds of each phase are to come, about: gains are taken to fall as they did last."""
+    """About how many rounds of each phase are to come, if gains keep falling at the same rate."""
     gone = [phase for phase in phases if any(entry["phase"] == phase.name for entry in history)]
     guess = {phase.name: float(USUAL) for phase in phases[len(gone) :]}
     if gone and verdict_of(gone[-1], history) is None:

@@ -1,16 +1,17 @@
 r"""DSG-S, the fast way: the papers' model and family, up the ELBO by deterministic steps until it ends.
 
-Two phases, each with the ELBO as its objective and a rule that ends it (`docs/words.md` says what else was
-tried):
+Two phases, each with the ELBO as its objective and a rule that ends it (`docs/develop/experiments.md` says
+what else was tried):
 
 1. *level*: paths that do not move. The likelihood is that of the summed counts, so a pass costs a fraction of
    one through all steps, and all steps come out in the same rotation of the space. Components that the texts
    do not support end at zero.
-2. *paths*: all paths move, under counts that are divided by the noise between steps (`noise`).
+2. *paths*: all paths move, under counts that are divided by the noise between steps (`step_noise`).
 
 Both go in rounds. In a round, precisions are made the best for the means, $\Pi + \mathrm{diag}(h)$ with h the
 expected curvature; the prior's numbers are learnt, if they were not given; and means climb by L-BFGS, with
-those precisions as their metric. A phase ends when a round gains less than `TOLERANCE` nats a word.
+those precisions as their metric. A phase ends when a round gains less than `TOLERANCE` nats a word
+(`phase_ends`).
 """
 
 import math
