@@ -158,6 +158,7 @@ def test_series_of_different_length_and_times():
     assert panel.to_frame().shape == (9, 5)
 
 
+@pytest.mark.slow
 def test_shared_numbers_are_those_of_one_model_for_all():
     # A path with one element per series is the same model, written by hand.
     x = counts(30, 4, seed=1)
@@ -250,8 +251,7 @@ def test_climbs_of_many_series_do_not_depend_on_each_other():
     assert len(set(together.iterations_each)) > 1
 
 
-@pytest.mark.parametrize("parameters", ["integrate", "maximise"])
-@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize(("shared", "parameters"), [(True, "integrate"), (False, "maximise")])
 def test_a_panel_is_read_back_as_it_was(tmp_path, shared, parameters):
     rng = np.random.default_rng(3)
     series = {"north": rng.poisson(3.0, 30).astype(float), 7: rng.poisson(5.0, 20).astype(float)}

@@ -311,6 +311,7 @@ def walking_prior():
     )
 
 
+@pytest.mark.slow
 def test_forecasts_of_a_markov_prior_are_drawn_anew(tmp_path):
     found = dl.fit(dl.Model(walking_prior(), dl.Gaussian(0.7)), WALK[:5]).refine(draws=500, progress=False)
     exact = dl.fit(dl.Model(dl.RandomWalk(0.5), dl.Gaussian(0.7)), WALK[:5], method="exact")

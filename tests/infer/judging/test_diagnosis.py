@@ -109,7 +109,9 @@ def test_there_is_no_gap_where_the_posterior_is_gaussian(method):
     assert found.verdict.startswith("good")
 
 
-@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize(
+    "name", [name if name == "bent" else pytest.param(name, marks=pytest.mark.slow) for name in SHORT]
+)
 def test_the_gap_agrees_with_brute_force(name):
     model, x = SHORT[name]
     post = dl.fit(model, x)
@@ -153,6 +155,7 @@ def test_corrected_draws_bring_back_the_skew_that_a_gaussian_cannot_have():
     assert abs(stats.skew(post.sample(4000)[:, 0])) < expected / 2
 
 
+@pytest.mark.slow
 def test_a_long_series_keeps_its_error_small():
     model = dl.Model(dl.AR1(-1.0, 0.95, 0.3), dl.LogVolatility())
     _, x = model.simulate(5000, seed=1)
@@ -174,6 +177,7 @@ def test_a_fit_without_correlations_is_found_out():
     assert "poor" in str(poor) or "doubtful" in str(poor)
 
 
+@pytest.mark.slow
 def test_a_poor_guide_is_put_right_by_resampling():
     # Without correlations the fit is far off, but everything about this posterior is known.
     model = dl.Model(dl.RandomWalk(0.6), dl.Gaussian(1.0))
@@ -197,6 +201,7 @@ def test_the_gap_sits_where_the_fit_is_wrong():
     assert "steps 40 to 49" in str(found)
 
 
+@pytest.mark.slow
 def test_learnt_numbers_and_a_single_step():
     post = dl.fit(
         dl.Model(dl.RandomWalk(dl.learn(0.3, positive=True)), dl.Poisson()), [3, 1, 4, 1, 5, 9, 2, 6]
@@ -224,6 +229,7 @@ def test_exposures_that_belong_to_single_steps_are_cut_up():
     assert abs(found.log_evidence - np.log(weights.mean())) < 4 * np.hypot(error, found.gap_error)
 
 
+@pytest.mark.slow
 def test_as_many_elements_as_steps_are_not_taken_for_steps():
     scale = np.array([0.3, 1.0, 4.0])
     model = dl.Model(dl.RandomWalk(0.5, shape=(3,)), dl.Gaussian(scale))

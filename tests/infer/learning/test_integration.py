@@ -292,6 +292,7 @@ def test_the_mixture_has_the_moments_of_its_fits(structure, shape, monkeypatch):
         np.testing.assert_allclose(below, stats.norm.cdf(score), atol=0.005)
 
 
+@pytest.mark.slow
 def test_gaps_that_are_not_there_do_not_count():
     # At points with a tiny scale of Student-t noise, half the variance of the log weight is a thousand nats.
     truth, _, post = fit_replicate("level", 106)
@@ -389,6 +390,7 @@ def test_numbers_around_which_every_fit_fails_are_refused(monkeypatch):
         dl.fit(model, [3, 5, 4])
 
 
+@pytest.mark.slow
 def test_the_gap_is_that_of_a_diagnosis():
     model = dl.Model(dl.AR1(-1.0, 0.95, 0.3), dl.LogVolatility())
     _, x = model.simulate(1000, seed=1)
