@@ -20,6 +20,7 @@ from driftline.results import asked_times
 from driftline.results.learnt_number import LearntNumber
 from driftline.results.panel_checks import check
 from driftline.storage import checked_files
+from driftline.storage.explained_errors import refusing_unsound
 from driftline.storage.kinds import FileKind
 
 if TYPE_CHECKING:
@@ -61,14 +62,9 @@ def save(panel: "Panel", path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> "Panel":
     """Read a panel that `Panel.save` wrote; a damaged or inconsistent file is refused."""
     arrays, facts = checked_files.read(path, KIND)
-    try:
+    with refusing_unsound(path, "a sound panel", "fit and save it again"):
         check(arrays, facts)
         return _built(arrays, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(
-            f"{os.fspath(path)} does not hold a sound panel ({reason}); fit and save it again"
-        ) from error
 
 
 def _built(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> "Panel":

@@ -39,6 +39,7 @@ from driftline.results.prediction import Prediction, predict
 from driftline.results.refined import Refined
 from driftline.results.refining import Problem, points_of, refined
 from driftline.storage import checked_files as files
+from driftline.storage.explained_errors import refusing_unsound
 from driftline.storage.kinds import FileKind
 
 KIND = FileKind("posterior", 1, "a posterior", "`save` of a posterior")
@@ -293,14 +294,9 @@ _PLAIN = ("method", "elbo", "elbo_error", "converged", "iterations", "message")
 def load(path: str | os.PathLike[str]) -> Posterior:
     """Read a posterior that `Posterior.save` wrote; a damaged or inconsistent file is refused."""
     arrays, facts = files.read(path, KIND)
-    try:
+    with refusing_unsound(path, "a sound posterior", "fit and save it again"):
         check(arrays, facts)
         return _built(arrays, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(
-            f"{os.fspath(path)} does not hold a sound posterior ({reason}); fit and save it again"
-        ) from error
 
 
 def _built(arrays: dict[str, np.ndarray], facts: dict[str, Any]) -> Posterior:

@@ -17,6 +17,7 @@ from driftline.results.drawn_prediction import DrawnPrediction
 from driftline.results.intervals import checked_probability
 from driftline.results.learnt_number import LearntNumber
 from driftline.storage import checked_files as files
+from driftline.storage.explained_errors import refusing_unsound
 from driftline.storage.kinds import FileKind
 
 KIND = FileKind("refined", 1, "a refined posterior", "`save` of a refined posterior")
@@ -207,13 +208,8 @@ def _flat(draws):
 def load(path: str | os.PathLike) -> Refined:
     """Read draws that `Refined.save` wrote; a damaged or inconsistent file is refused."""
     arrays, facts = files.read(path, KIND)
-    try:
+    with refusing_unsound(path, "sound draws", "refine and save them again"):
         return _built(arrays, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as error:
-        reason = f"it has no {error}" if isinstance(error, KeyError) else error
-        raise ValueError(
-            f"{os.fspath(path)} does not hold sound draws ({reason}); refine and save them again"
-        ) from error
 
 
 def _built(arrays, facts):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from driftline.storage import mapped_files
-from driftline.storage.explained_errors import explained
+from driftline.storage.explained_errors import explained, refusing_unsound
 from driftline.storage.kinds import FileKind
 from driftline.words.atlas.checks import DTYPES, PARTS, SIDES, check, look
 from driftline.words.paths.knots import Knots
@@ -80,11 +80,9 @@ def read(path: str | os.PathLike, *, verify: bool = True) -> dict[str, Any]:
         verify: Whether to compare all checksums, and to look at all numbers.
     """
     arrays, facts = mapped_files.read(path, KIND, verify=verify, inspect=look)
-    try:
+    with refusing_unsound(path, "a sound atlas", "fit it again"):
         check(arrays, facts)
         return _built(arrays, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ValueError(f"{os.fspath(path)} does not hold a sound atlas ({error}); fit it again") from error
 
 
 def _built(arrays, facts):

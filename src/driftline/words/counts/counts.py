@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from driftline.storage import checked_files as files
-from driftline.storage.explained_errors import explained
+from driftline.storage.explained_errors import explained, refusing_unsound
 from driftline.storage.kinds import FileKind
 from driftline.words.counts.checks import DTYPES, PART_STEP, check
 from driftline.words.counts.step_counts import StepCounts, mirrored
@@ -186,13 +186,9 @@ def _unread(provenance):
 def load_counts(path: str | os.PathLike) -> Counts:
     """Read counts that `Counts.save` wrote; a damaged or inconsistent file is refused."""
     arrays, facts = files.read(path, KIND)
-    try:
+    with refusing_unsound(path, "sound counts", "count the texts again"):
         check(arrays, facts)
         return _built(arrays, facts)
-    except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
-        raise ValueError(
-            f"{os.fspath(path)} does not hold sound counts ({error}); count the texts again"
-        ) from error
 
 
 def _built(arrays, facts):
